@@ -36,3 +36,14 @@ def dtype_name(dtype: np.dtype) -> str:
 def dtype_number(dtype: np.dtype) -> int:
     """Number of a NumPy dtype in the DataType enum."""
     return ENUMS["DataType"][dtype_name(dtype)]
+
+_STORED = {
+    np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32),
+    np.dtype(np.int16): np.dtype(np.int32), np.dtype(np.uint16): np.dtype(np.int32), np.dtype(np.bool_): np.dtype(np.int32),
+    np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.float16): np.dtype(np.float32),
+}
+
+
+def stored_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which MNN computes values of a dtype: int32 for all wide integers and bool, float32 for all floats."""
+    return _STORED.get(np.dtype(dtype), np.dtype(dtype))
