@@ -5,10 +5,7 @@ from pathlib import Path
 from .errors import MNNError
 from .hooks import hookimpl
 from .ir import Graph, Op, TensorInfo
-
-__version__ = "0.1.0"
-#: (major, minor) of the Python plugin API.
-API_VERSION = (1, 0)
+from .version import API_VERSION, __version__
 
 
 def get_include() -> str:
