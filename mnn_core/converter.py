@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
+from .errors import ConversionError
 from .ir import Graph
+
+
+class Reference(ABC):
+    """A model file opened in its framework's own runtime, to compare with."""
+
+    name: str
+
+    @abstractmethod
+    def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Every tensor that the runtime can show, by name, in the order of computation."""
 
 
 class Converter(ABC):
@@ -21,3 +35,11 @@ class Converter(ABC):
 
         Raises ModelFormatError for a damaged file and ConversionError, naming every reason, for one with unsupported parts.
         """
+
+    @abstractmethod
+    def operators(self) -> Mapping[str, str]:
+        """The framework's operators that are converted: name -> versions and constraints, for people."""
+
+    def reference(self, source: str | Path) -> Reference:
+        """The model in the framework's own runtime. Raises ConversionError where that is not installed."""
+        raise ConversionError(f"the {self.id} converter knows no runtime to compare {source} with")

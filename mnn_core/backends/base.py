@@ -84,6 +84,11 @@ class Backend(ABC):
     def __init__(self, device: Device, config: BackendConfig) -> None:
         self.device, self.config = device, config
 
+    @classmethod
+    def op_types(cls) -> set[str]:
+        """Types of the ops that the backend has kernels of its own for; for people (`mnn ops --backend`)."""
+        return set()
+
     @abstractmethod
     def supports(self, op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Support:
         """Whether this backend runs the op on these shapes and types."""

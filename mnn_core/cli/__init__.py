@@ -1,0 +1,1 @@
+"""The `mnn` command: main.py, and one file for each subcommand."""
