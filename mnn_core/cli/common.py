@@ -42,7 +42,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threads", type=int, help="worker threads (default: all cores that this process may use)")
     group.add_argument("--precision", default="normal", choices=("low", "normal", "high"))
     group.add_argument("--strict", action="store_true", help="fail rather than run an op on another backend")
-    group.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the backend; may repeat")
+    group.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="backend option; may repeat")
 
 
 def load_model(path: str, args: argparse.Namespace) -> Any:

@@ -108,5 +108,6 @@ def run(args: argparse.Namespace) -> int:
     print(table([("ours", list(first.shape), *first.range), (source, list(first.reference_shape), *first.reference_range)],
                 ("", "shape", "min", "max")))
     if first.worst is not None:
-        print(f"worst at {list(first.worst)}: {ours[first.tensor][first.worst]} here, {expected[first.tensor][first.worst]} there")
+        here, there = ours[first.tensor][first.worst], expected[first.tensor][first.worst]
+        print(f"worst at {list(first.worst)}: {here} here, {there} there")
     return 1

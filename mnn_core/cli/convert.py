@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--weight-quant-bits", type=int, choices=range(2, 9), metavar="2..8",
                         help="store weights as integers")
     parser.add_argument("--weight-quant-asymmetric", action="store_true", help="with a zero point")
-    parser.add_argument("--weight-quant-block", type=int, metavar="N", help="one scale for each N input channels (multiple of 16)")
+    parser.add_argument("--weight-quant-block", type=int, metavar="N", help="one scale per N input channels (N %% 16 == 0)")
     parser.add_argument("--save-external-data", action="store_true", help="weights in a file of their own, TARGET.weight")
     parser.add_argument("--allow-custom-op", action="store_true", help="keep operators that nobody knows, as custom ops")
     parser.add_argument("--biz-code", help="free text stored in the file")

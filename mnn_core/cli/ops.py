@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
 
     plugins.load_ops()
     if args.framework:
-        rows = [(name, constraint) for name, constraint in sorted(plugins.converter(args.framework).operators().items())]
+        rows: list[tuple[str, ...]] = [(name, constraint) for name, constraint in sorted(plugins.converter(args.framework).operators().items())]
         header: tuple[str, ...] = ("operator", "versions")
     else:
         own = plugins.backend_class(args.backend).op_types() if args.backend else None

@@ -141,8 +141,9 @@ def test_scale():
 def create(args: argparse.Namespace) -> int:
     name = args.name.lower()
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise PluginError(f"{args.name!r} is no distribution name; expected words of letters and digits joined by '-', as mnn-foo")
-    package, short = name.replace("-", "_"), name.removeprefix("mnn-").replace("-", "_")
+        raise PluginError(f"{args.name!r} is no distribution name; expected lower-case words joined by '-': mnn-foo")
+    package = name.replace("-", "_")
+    short = package.removeprefix("mnn_")
     root = Path(args.folder) / name
     if root.exists():
         raise PluginError(f"{root} exists already; remove it or choose another name")

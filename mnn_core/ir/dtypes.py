@@ -5,7 +5,7 @@ import numpy as np
 from ._schema import ENUMS
 
 #: NumPy dtype of each MNN DataType name that a tensor can have.
-NUMPY_OF = {
+NUMPY_OF: dict[str, np.dtype] = {
     "DT_FLOAT": np.dtype(np.float32),
     "DT_DOUBLE": np.dtype(np.float64),
     "DT_INT32": np.dtype(np.int32),
@@ -37,7 +37,7 @@ def dtype_number(dtype: np.dtype) -> int:
     """Number of a NumPy dtype in the DataType enum."""
     return ENUMS["DataType"][dtype_name(dtype)]
 
-_STORED = {
+_STORED: dict[np.dtype, np.dtype] = {
     np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32),
     np.dtype(np.int16): np.dtype(np.int32), np.dtype(np.uint16): np.dtype(np.int32), np.dtype(np.bool_): np.dtype(np.int32),
     np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.float16): np.dtype(np.float32),
