@@ -23,7 +23,8 @@ def run(args: argparse.Namespace) -> int:
 
     plugins.load_ops()
     if args.framework:
-        rows: list[tuple[str, ...]] = [(name, constraint) for name, constraint in sorted(plugins.converter(args.framework).operators().items())]
+        known = plugins.converter(args.framework).operators()
+        rows: list[tuple[str, ...]] = sorted(known.items())
         header: tuple[str, ...] = ("operator", "versions")
     else:
         own = plugins.backend_class(args.backend).op_types() if args.backend else None
