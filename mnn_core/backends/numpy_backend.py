@@ -28,7 +28,8 @@ class NumpyBackend(KernelBackend):
 
         def run(ins: Sequence[np.ndarray | None], outs: Sequence[np.ndarray]) -> None:
             results = compute(op, *ins)
-            for out, value in zip(outs, results if isinstance(results, tuple) else (results,), strict=True):
+            values = results if isinstance(results, tuple) else (results,)
+            for out, value in zip(outs, [v for name, v in zip(op.outputs, values) if name], strict=True):
                 if value.shape != out.shape or value.dtype != out.dtype:
                     raise KernelError(f"{op}: its NumPy kernel gave {value.dtype}{list(value.shape)}, "
                                       f"its shape rule announced {out.dtype}{list(out.shape)}")

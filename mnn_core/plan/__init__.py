@@ -1,0 +1,7 @@
+"""From a graph and the shapes of its inputs to a program: infer, lower, merge, place, lay out, allocate, compile."""
+
+from .compile import HostExecutable, compile_host
+from .place import Placement
+from .stages import Controls, Plan, Planner, Runner
+
+__all__ = ["Controls", "HostExecutable", "Placement", "Plan", "Planner", "Runner", "compile_host"]

@@ -1,0 +1,92 @@
+"""The boundary of a model: what users give becomes the arrays that plans run on, without ever changing a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError, InputTypeError
+from .ir import TensorInfo
+from .ir.dtypes import stored_dtype
+
+
+def as_stored(info: TensorInfo, value: Any) -> np.ndarray:
+    """An input as a C-contiguous, aligned array in the dtype that MNN computes in.
+
+    Any array-like is taken. Arrays keep their values exactly or InputTypeError is raised; Python numbers and lists of
+    them, which have no dtype, are rounded to that of the input.
+    """
+    wanted = stored_dtype(info.dtype) if info.dtype is not None else np.dtype(np.float32)
+    weak = isinstance(value, (bool, int, float, list, tuple))
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"input {info.name!r}: cannot be made an array: {error}; expected {info}") from error
+    if array.dtype != wanted or not array.dtype.isnative:
+        array = _converted(info, array, wanted, weak)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"]).reshape(array.shape)
+    return array
+
+
+def _converted(info: TensorInfo, array: np.ndarray, wanted: np.dtype, weak: bool) -> np.ndarray:
+    declared = info.dtype or wanted
+    got = array.dtype
+    if got.kind not in "biuf" or (got.kind == "f" and not weak and wanted.kind != "f" and array.size == 0):
+        raise InputTypeError(f"input {info.name!r} got {got}; expected {declared}")
+    if weak and (got.kind == wanted.kind or wanted.kind == "f"):
+        rounded = wanted.kind == "f"
+    else:
+        rounded = False
+    if rounded or np.can_cast(got, wanted, "safe"):
+        return array.astype(wanted)
+    with np.errstate(all="ignore"):
+        converted = array.astype(wanted)
+        back = converted.astype(got)
+    same = (back == array) | ((array != array) & (back != back))
+    if converted.dtype.kind in "iu" and got.kind in "iu":
+        limits = np.iinfo(wanted)  # a wrapped value may come back equal: 255 as int8 is -1 is 255
+        same &= (array >= limits.min) & (array <= limits.max)
+    if not same.all():
+        first = array[~same].reshape(-1)[0]
+        raise InputTypeError(f"input {info.name!r} got {got}; expected {declared}"
+                             f"{'' if declared == wanted else f' (computed as {wanted})'}: {first!s} of it would change its value. "
+                             f"Convert it yourself if that is meant: array.astype({declared.name!r})")
+    return converted
+
+
+def check_names(infos: Sequence[TensorInfo], given: Mapping[str, Any]) -> None:
+    """Raises InputError for missing and unknown inputs."""
+    names = [i.name for i in infos]
+    missing = [n for n in names if n not in given]
+    unknown = [str(n) for n in given if n not in names]
+    if missing or unknown:
+        parts = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
+        raise InputError(f"inputs do not fit the model; {'; '.join(parts)}. It takes: {'; '.join(map(str, infos)) or 'none'}")
+
+
+def check_shapes(infos: Sequence[TensorInfo], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Checks ranks, fixed dimensions, and that dimensions of one name are equal everywhere. Raises InputError."""
+    named: dict[str, tuple[int, str]] = {}
+    for info in infos:
+        shape = shapes[info.name]
+        if any(d < 0 for d in shape):
+            raise InputError(f"input {info.name!r} got shape {list(shape)}; dimensions cannot be negative")
+        if info.shape is None:
+            continue
+        if len(shape) != len(info.shape):
+            raise InputError(f"input {info.name!r} got {len(shape)} dimensions, {list(shape)}; expected {len(info.shape)}: {info}")
+        for axis, (got, want) in enumerate(zip(shape, info.shape)):
+            if want is not None and got != want:
+                raise InputError(f"input {info.name!r} got shape {list(shape)}; expected {info}: "
+                                 f"dimension {axis} is {got} instead of {want}")
+            name = info.dim_names[axis] if axis < len(info.dim_names) else None
+            if name is None or want is not None:
+                continue
+            size, first = named.setdefault(name, (got, info.name))
+            if size != got:
+                where = f"input {first!r} has {size}, input {info.name!r} has {got}" if first != info.name else \
+                    f"input {first!r} has {size} and {got}"
+                raise InputError(f"dimension {name!r} must have one size in all inputs; {where}")

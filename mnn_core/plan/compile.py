@@ -1,0 +1,244 @@
+"""Compiling a segment for host backends: kernels, layouts and memory become one program.
+
+Native and Python kernels of several backends stand side by side in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..backends.base import Backend, Executable, KernelBackend, Segment, Support
+from ..backends.native import NativeBackend
+from ..ir import Op, Region, Spec, decoded, schema
+from ..runtime import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
+from . import memory
+from .layout import PLAIN, Fit, fit, ranked, stored_bytes
+from .place import Placement, unsupported
+from .raster import is_identity
+
+
+class HostExecutable(Executable):
+    """A program with what is known about its steps.
+
+    ops: for each step the op that it belongs to, None for a layout conversion or a copy.
+    """
+
+    def __init__(self, program: Program, placements: Sequence[Placement], ops: Sequence[Op | None], arena_bytes: int) -> None:
+        self.program, self.placements, self.ops, self.arena_bytes = program, placements, ops, arena_bytes
+
+    def run(self, inputs: Sequence[np.ndarray], **controls: Any) -> list[np.ndarray]:
+        return self.program.run(list(inputs), **controls)
+
+
+@dataclass
+class _Step:
+    kernel: Any
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    name: str
+    inplace: tuple[int, ...] = ()
+    op: Op | None = None
+
+
+def compile_host(segment: Segment, backends: Sequence[Backend], *, plain: bool = False) -> HostExecutable:
+    """Compiles a segment for kernel backends, in order of preference.
+
+    plain: every tensor of the segment is to exist in the plain layout, for callbacks that look at them.
+    Raises UnsupportedOpError with every backend's reason for an op that none of them runs.
+    """
+    builder = _Builder(segment, [b for b in backends if isinstance(b, KernelBackend)], plain)
+    for op in segment.ops:
+        builder.add(op)
+    return builder.finish()
+
+
+class _Builder:
+    def __init__(self, segment: Segment, backends: Sequence[KernelBackend], plain: bool) -> None:
+        self.segment, self.backends, self.plain = segment, backends, plain
+        self.specs: dict[str, Spec] = dict(segment.specs)
+        self.descs: list[TensorDesc] = []
+        self.names: list[str] = []
+        self.sizes: list[int] = []
+        self.arrays: dict[int, np.ndarray] = {}
+        self.forms: dict[str, dict[int, int]] = {}  # tensor name -> form -> index
+        self.fixed: dict[int, memory.Home] = {}
+        self.views: list[tuple[int, int]] = []
+        self.steps: list[_Step] = []
+        self.placements: list[Placement] = []
+        for number, name in enumerate(segment.inputs):
+            self.fixed[self._new(name, PLAIN)] = memory.Home("input", number)
+
+    def _new(self, name: str, form: int) -> int:
+        spec, index = self.specs[name], len(self.descs)
+        self.descs.append(_desc(spec, form))
+        self.names.append(name)
+        self.sizes.append(stored_bytes(spec, form))
+        self.forms.setdefault(name, {})[form] = index
+        return index
+
+    def _have(self, name: str) -> dict[int, int]:
+        """Forms in which a tensor exists. Constants come into being here, when first asked for."""
+        if name not in self.forms:
+            value = self.segment.constants.get(name, self.specs[name].value)
+            if value is None:
+                raise AssertionError(f"tensor {name!r} of the segment is made by no op before it is read")
+            index = self._new(name, PLAIN)
+            self.arrays[index] = np.ascontiguousarray(decoded(value)).reshape(self.specs[name].shape)
+            self.fixed[index] = memory.Home("const", index)
+        return self.forms[name]
+
+    def _constant(self, name: str) -> np.ndarray | None:
+        if not name or (name not in self.segment.constants and self.specs[name].value is None):
+            return None
+        return self.arrays[self._have(name)[PLAIN]]
+
+    def _get(self, name: str, form: int) -> int:
+        """A tensor in a form; converts it, if need be by way of plain."""
+        have = self._have(name)
+        if form in have:
+            return have[form]
+        start = next(iter(have))
+        source = self._get(name, PLAIN) if form and start else have[start]
+        op = Op("ConvertLayout", [name], [name], name=name)
+        spec = self.specs[name]
+        for backend in [b for b in self.backends if isinstance(b, NativeBackend)]:
+            for row in backend.rows(op, [spec], [spec]):
+                reads, writes = row.layout_of_input(0, 1), row.layout_of_output(0)
+                block = start or form
+                if (reads, writes) == (("b", "p") if start and not form else ("p", "b")) and row.block == block:
+                    kernel = self._prepare(row, op, Fit((start,), (form,), 0), backend)
+                    if not isinstance(kernel, str):
+                        target = self._new(name, form)
+                        self.steps.append(_Step(kernel, (source,), (target,), f"{name}: layout"))
+                        return target
+        raise unsupported(op, [spec], {b.id: f"no layout conversion from block {start} to {form}" for b in self.backends})
+
+    def add(self, op: Op) -> None:
+        """Adds an op's step, and conversions before it."""
+        if is_identity(op, self.specs):
+            self._alias(op)
+        else:
+            self.placements.append(self._run(op))
+        if self.plain:
+            for name in op.outputs:
+                if name:
+                    self._get(name, PLAIN)
+
+    def _run(self, op: Op) -> Placement:
+        """Adds the step of the first backend that has a kernel for the op."""
+        ins = [self._spec_with_value(name) for name in op.inputs]
+        outs = [self.specs[name] for name in op.outputs if name]
+        reasons: dict[str, str] = {}
+        for backend in self.backends:
+            try_one = self._native if isinstance(backend, NativeBackend) else self._python
+            kernel = try_one(op, ins, outs, backend)
+            if isinstance(kernel, str):
+                return Placement(op.name or op.outputs[0], op.type, backend.id, kernel, reasons)
+            reasons[backend.id] = kernel.reason
+        raise unsupported(op, ins, reasons)
+
+    def _spec_with_value(self, name: str) -> Spec | None:
+        if not name:
+            return None
+        value = self._constant(name)
+        return self.specs[name] if value is None else Spec.of(value)
+
+    def _alias(self, op: Op) -> None:
+        source, target = op.inputs[0], op.outputs[0]
+        have = self._have(source)
+        same = self.specs[source].shape == self.specs[target].shape
+        forms = list(have) if same else [PLAIN]
+        for form in forms:
+            base = self._get(source, form)
+            self.views.append((self._new(target, form), base))
+        self.placements.append(Placement(op.name or target, op.type, "core", "view"))
+
+    def _python(self, op: Op, ins: Sequence[Spec | None], outs: Sequence[Spec], backend: KernelBackend) -> str | Support:
+        kernel = backend.kernel(op, ins, outs)
+        if isinstance(kernel, Support):
+            return kernel
+        reads = tuple(self._get(name, PLAIN) if name else -1 for name in op.inputs)
+        writes = tuple(self._new(name, PLAIN) for name in op.outputs if name)
+        self.steps.append(_Step(kernel, reads, writes, op.name or op.outputs[0], op=op))
+        return "python"
+
+    def _native(self, op: Op, ins: Sequence[Spec | None], outs: Sequence[Spec], backend: NativeBackend) -> str | Support:
+        rows = backend.rows(op, ins, outs)
+        if not rows:
+            return backend.supports(op, ins, outs)
+        forms = [set(self._have(name)) if name else set() for name in op.inputs]
+        fits = [(row, how) for row in rows if (how := fit(row, ins, outs, forms)) is not None]
+        declined = ""
+        for row, how in ranked(op.type, fits):
+            kernel = self._prepare(row, op, how, backend)
+            if isinstance(kernel, str):
+                declined = declined or f"{row.name}: {kernel}"
+                continue
+            reads = tuple(self._get(name, form) if name else -1 for name, form in zip(op.inputs, how.inputs))
+            writes = tuple(self._new(name, form) for name, form in zip([n for n in op.outputs if n], how.outputs))
+            inplace = tuple(r for i, r in enumerate(reads) if r >= 0 and row.inplace >> i & 1)
+            self.steps.append(_Step(kernel, reads, writes, op.name or op.outputs[0], inplace, op))
+            return row.name
+        return Support(False, declined or "its kernels need other layouts than these shapes can have")
+
+    def _prepare(self, row: KernelRow, op: Op, how: Fit, backend: NativeBackend) -> Any:
+        """The row's kernel for an op, or why it declined."""
+        inputs = [_desc(self.specs[n], f) if n else None for n, f in zip(op.inputs, how.inputs)]
+        outputs = [_desc(self.specs[n], f) for n, f in zip([n for n in op.outputs if n], how.outputs)]
+        constants = [self._constant(n) if f == PLAIN else None for n, f in zip(op.inputs, how.inputs)]
+        try:
+            return row.prepare(_attributes(op), inputs, outputs, constants, backend.config.threads, backend.shared,
+                               op.name or op.outputs[0])
+        except Declined as reason:
+            return str(reason)
+
+    def finish(self) -> HostExecutable:
+        outputs = self._outputs()
+        touches = [memory.Touch(tuple(r for r in s.reads if r >= 0), s.writes, s.inplace) for s in self.steps]
+        homes, total = memory.assign(self.sizes, touches, self.views, self.fixed, outputs)
+        tensors = []
+        for i, (desc, home) in enumerate(zip(self.descs, homes)):
+            place: tuple = ("const", self.arrays[i]) if home.kind == "const" else (home.kind, home.where)
+            if home.kind == "alias":
+                place = (*place, 0)
+            tensors.append(ProgramTensor(desc, place))
+        steps = [Step(s.kernel, s.reads, s.writes, s.name) for s in self.steps]
+        inputs = [self.forms[name][PLAIN] for name in self.segment.inputs]
+        program = Program(tensors, steps, inputs, outputs, total)
+        return HostExecutable(program, self.placements, [s.op for s in self.steps], total)
+
+    def _outputs(self) -> list[int]:
+        """Plain tensors of the outputs, each with memory of its own: copies of inputs, constants and views of other outputs."""
+        base = {view: other for view, other in self.views}
+
+        def root(i: int) -> int:
+            while i in base:
+                i = base[i]
+            return i
+
+        found: list[int] = []
+        taken: set[int] = set(self.fixed)
+        for name in self.segment.outputs:
+            index = self._get(name, PLAIN)
+            if root(index) in taken:
+                spec, copy = self.specs[name], f"{name}: copy"
+                self.specs[copy] = spec.without_value()
+                whole = Region(0, (spec.size,), 0, (1,), 0, (1,))
+                self._run(Op("Raster", [name], [copy], {"regions": (whole,), "shape": spec.shape, "fill": None}, copy))
+                index = self.forms[copy][PLAIN]
+            taken.add(root(index))
+            found.append(index)
+        return found
+
+
+def _desc(spec: Spec, form: int) -> TensorDesc:
+    return TensorDesc(spec.shape, spec.dtype, "b" if form else "p", form)
+
+
+def _attributes(op: Op) -> Mapping[str, Any]:
+    """All attributes of an op with the defaults of its type."""
+    return {**{name: attr.default for name, attr in (schema.attributes(op.type) or {}).items()}, **op.attrs}

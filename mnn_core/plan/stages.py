@@ -1,0 +1,294 @@
+"""Stages: a graph is planned as far as shapes are known, run so far, then planned on.
+
+A stage keeps a few plans, one for each combination of input shapes (and of those values that shapes depend on) seen lately.
+Each plan knows the stage that follows it; a graph without data-dependent shapes is one stage and one plan.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..backends.base import Backend, Segment
+from ..errors import KernelError, MNNError
+from ..ir import Graph, Op, Spec, TensorInfo
+from ..ops import definition, find
+from . import control
+from .compile import HostExecutable, compile_host
+from .infer import Inferred, infer, live
+from .lower import lower
+from .place import Announcer, Placement, place, segments
+from .raster import merge
+from .scope import Scope
+
+#: Plans kept by one stage.
+MAX_PLANS = 8
+
+
+@dataclass
+class Controls:
+    """What a run carries along. events: filled with (placements, times) when profiling."""
+
+    cancel: Any = None
+    before: Callable[..., Any] | None = None
+    after: Callable[..., Any] | None = None
+    profile: list[tuple[Unit, Any]] | None = None
+
+
+@dataclass
+class Unit:
+    """A piece of a plan: reads and writes tensors by name. backend: who runs it."""
+
+    run: Callable[[list[np.ndarray], Controls | None], list[np.ndarray]]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    name: str
+    placements: Sequence[Placement]
+    executable: HostExecutable | None = None
+
+
+@dataclass
+class Plan:
+    """How one stage runs for one combination of shapes. known: values computed while planning that are needed later."""
+
+    units: list[Unit]
+    known: dict[str, np.ndarray]
+    specs: Mapping[str, Spec]
+    following: Stage | None = None
+    used: int = 0
+
+    def executables(self) -> list[HostExecutable]:
+        return [u.executable for u in self.units if u.executable is not None]
+
+
+class Planner:
+    """What all plans of a model share: backends in order of preference, and how to plan.
+
+    visible: keep every tensor of the graph (no merging of copies, plain layouts), for callbacks.
+    """
+
+    def __init__(self, backends: Sequence[Backend], strict: bool = False, visible: bool = False) -> None:
+        self.backends, self.visible = list(backends), visible
+        self.lock = threading.RLock()
+        self.announcer = Announcer(self.backends[0], strict)
+        self.clock = 0
+
+    def tick(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def runner(self, graph: Graph, outputs: Sequence[str], outer: Scope | None = None) -> Runner:
+        """What runs a graph for the outputs named."""
+        return Runner(self, graph, outputs, outer)
+
+    def keeps(self, op: Op, specs: Mapping[str, Spec]) -> bool:
+        """Whether an op is not lowered: a backend before the reference backend takes it whole, or there is no need to."""
+        ins = [specs[n] if n else None for n in op.inputs]
+        outs = [specs[n] for n in op.outputs if n]
+        preferred = [b for b in self.backends if b.id != "numpy"]
+        if any(b.supports(op, ins, outs).ok for b in preferred[:1]):
+            return True
+        return not definition(op).geometry and not preferred
+
+
+class Runner:
+    """A graph that can be run: its scope and its first stage."""
+
+    def __init__(self, planner: Planner, graph: Graph, outputs: Sequence[str], outer: Scope | None = None) -> None:
+        self.graph, self.outputs = graph, tuple(outputs)
+        self.scope = Scope(graph, outer.subgraphs if outer else None)
+        inputs = tuple(i.name for i in graph.inputs if i.name not in self.scope.constants)
+        ops = live(graph.ops, outputs)
+        used = {name for op in ops for name in op.inputs} | set(outputs)
+        self.first = Stage(planner, self.scope, ops, tuple(n for n in inputs if n in used), self.outputs, {})
+
+    def run(self, values: Mapping[str, np.ndarray], controls: Controls | None = None) -> list[np.ndarray]:
+        """Runs the graph; values: an array for each input. The outputs may be inputs or constants themselves."""
+        env: dict[str, np.ndarray] = dict(values)
+        stage: Stage | None = self.first
+        while stage is not None:
+            plan = stage.plan(env)
+            env.update(plan.known)
+            for unit in plan.units:
+                env.update(zip(unit.outputs, unit.run([env[n] for n in unit.inputs], controls)))
+            stage = plan.following
+        return [env[n] if n in env else self.scope.array(n) for n in self.outputs]
+
+    def empty_scan(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The scan output of a loop without iterations: as many dimensions and as wide as one iteration would make it."""
+        stage = self.first
+        found = stage.inferred({n: Spec.of(values[n]) for n in stage.inputs})
+        spec = found.specs.get(name) or self.scope.spec(name)
+        if spec is None:
+            info = next((i for i in self.graph.outputs if i.name == name), TensorInfo(name, None, ()))
+            spec = Spec(tuple(d or 0 for d in info.shape or ()), np.dtype(info.dtype or np.float32))
+        return np.zeros((0, *spec.shape), spec.dtype)
+
+    def plans(self) -> list[Plan]:
+        """Every plan that is kept now, of all stages."""
+        return self.first.all_plans()
+
+
+class Stage:
+    """Ops that wait to be planned. inputs: tensors that exist before; outputs: what the graph has to give in the end."""
+
+    def __init__(self, planner: Planner, scope: Scope, ops: Sequence[Op], inputs: tuple[str, ...], outputs: tuple[str, ...],
+                 known: Mapping[str, np.ndarray]) -> None:
+        self.planner, self.scope, self.ops = planner, scope, list(ops)
+        self.inputs, self.outputs, self.known = inputs, outputs, dict(known)
+        self.wanted: tuple[str, ...] = ()
+        self.plans: dict[tuple, Plan] = {}
+
+    def plan(self, env: Mapping[str, np.ndarray]) -> Plan:
+        """The plan for tensors as they are now; makes it if there is none yet."""
+        found = self.plans.get(self._key(env))
+        if found is None:
+            with self.planner.lock:
+                found = self.plans.get(self._key(env)) or self._make(env)
+        found.used = self.planner.tick()
+        return found
+
+    def _key(self, env: Mapping[str, np.ndarray]) -> tuple:
+        shapes = tuple([(a.shape, a.dtype.char) for a in map(env.__getitem__, self.inputs)])
+        return (shapes, *[env[n].tobytes() for n in self.wanted]) if self.wanted else shapes
+
+    def _make(self, env: Mapping[str, np.ndarray]) -> Plan:
+        while True:
+            specs = {n: Spec.of(env[n].copy()) if n in self.wanted else Spec(env[n].shape, env[n].dtype) for n in self.inputs}
+            found = self.inferred(specs)
+            if not found.wanted:
+                break
+            self.plans.clear()  # their keys lack the values that turned out to matter
+            self.wanted = tuple(sorted({*self.wanted, *found.wanted}))
+        plan = self._compile(found)
+        while len(self.plans) >= MAX_PLANS:
+            del self.plans[min(self.plans, key=lambda k: self.plans[k].used)]
+        self.plans[self._key(env)] = plan
+        return plan
+
+    def prepare(self, specs: Mapping[str, Spec]) -> Plan | None:
+        """Plans for shapes alone; None if the stage depends on values."""
+        with self.planner.lock:
+            if self.wanted or self.inferred(specs).wanted:
+                return None
+            return self._make({n: np.broadcast_to(np.zeros((), specs[n].dtype), specs[n].shape) for n in self.inputs})
+
+    def inferred(self, inputs: Mapping[str, Spec]) -> Inferred:
+        """Shapes of this stage."""
+        values = {name: Spec.of(value) for name, value in self.known.items()}
+        return infer(self.ops, {**values, **inputs}, self.scope, lambda op, known: control.expand_if(op, known, self.scope))
+
+    def _compile(self, found: Inferred) -> Plan:
+        specs = found.specs
+        later = found.needed_later()
+        wanted = [n for n in dict.fromkeys((*self.outputs, *sorted(later))) if n in specs]
+        known = {n: v for n in wanted if (v := specs[n].value) is not None and n not in self.scope.constants
+                 and n not in self.inputs}
+        made = {n for op in found.ops for n in op.outputs if n}
+        targets = [n for n in wanted if n in made and n not in known]
+        units = self._units(live(found.ops, targets), specs, targets)
+        units += [self._boundary(op) for op in found.boundary]
+        self.planner.announcer.check([p for u in units for p in u.placements if p.backend != "core"])
+        plan = Plan(units, known, specs)
+        if found.rest:
+            plan.following = self._next(found, known, units)
+        return plan
+
+    def _next(self, found: Inferred, known: Mapping[str, np.ndarray], units: Sequence[Unit]) -> Stage:
+        there = {*self.inputs, *(n for u in units for n in u.outputs)} - set(known)
+        ops = live(found.rest, self.outputs)
+        needed = {n for op in ops for n in op.inputs}
+        inputs = tuple(sorted(n for n in there if n in needed))
+        return Stage(self.planner, self.scope, ops, inputs, self.outputs, {**self.known, **known})
+
+    def _units(self, ops: list[Op], specs: dict[str, Spec], targets: Sequence[str]) -> list[Unit]:
+        """Lowers, merges, places and compiles ops."""
+        planner = self.planner
+        if not planner.visible:
+            ops = lower(ops, specs, lambda op: planner.keeps(op, specs))
+            constants = {n: s.value for op in ops for n in op.inputs if n and (s := specs[n]).value is not None}
+            ops = live(merge(ops, specs, constants), targets)
+        homes: dict[int, Backend | None] = {}
+        for op in ops:
+            able, _ = place(op, specs, planner.backends)
+            homes[id(op)] = None if able[0].host else able[0]
+        units = []
+        runs = segments(ops, homes)
+        for number, (home, run) in enumerate(runs):
+            read_later = {n for _, other in runs[number + 1:] for op in other for n in op.inputs}
+            made = [n for op in run for n in op.outputs if n]
+            outputs = [n for n in made if n in read_later or n in targets]
+            segment = self._segment(run, specs, outputs)
+            units.append(self._unit(home, segment))
+        return units
+
+    def _segment(self, ops: Sequence[Op], specs: Mapping[str, Spec], outputs: Sequence[str]) -> Segment:
+        made = {n for op in ops for n in op.outputs}
+        reads = list(dict.fromkeys(n for op in ops for n in op.inputs if n and n not in made))
+        constants = {n: (self.scope.array(n) if n in self.scope.constants else v) for n in reads
+                     if (v := specs[n].value) is not None or n in self.scope.constants}
+        order = {n: i for i, n in enumerate(self.inputs)}
+        inputs = sorted((n for n in reads if n not in constants), key=lambda n: order.get(n, len(order)))
+        used = {n: specs[n] for n in (*reads, *made) if n}
+        return Segment(list(ops), used, constants, inputs, list(outputs))
+
+    def _unit(self, home: Backend | None, segment: Segment) -> Unit:
+        names = tuple(segment.inputs), tuple(segment.outputs)
+        if home is None:
+            host = compile_host(segment, [b for b in self.planner.backends if b.host], plain=self.planner.visible)
+            return Unit(_host_run(host), *names, "host", host.placements, host)
+        executable = home.compile(segment)
+        placements = [Placement(op.name or op.outputs[0], op.type, home.id,
+                                reasons=place(op, segment.specs, self.planner.backends)[1]) for op in segment.ops]
+
+        def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
+            return executable.run(arrays)
+
+        return Unit(run, *names, home.id, placements)
+
+    def _boundary(self, op: Op) -> Unit:
+        """An op whose output shapes are found by running it."""
+        given = [n for n in op.inputs if n and n not in self.scope.constants]
+        names = tuple(given), tuple(n for n in op.outputs if n)
+        label = op.name or op.outputs[0]
+        loop = control.build_loop(op, self.scope, self.planner.runner) if op.type == "While" else None
+
+        def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
+            there = dict(zip(given, arrays))
+            every = [None if not n else there[n] if n in there else self.scope.array(n) for n in op.inputs]
+            values = loop(every, controls) if loop else _compute(op, every)
+            return [v for n, v in zip(op.outputs, values) if n]
+
+        return Unit(run, *names, label, [Placement(label, op.type, "core", "loop" if loop else "python")])
+
+    def all_plans(self) -> list[Plan]:
+        plans = list(self.plans.values())
+        return plans + [p for plan in plans if plan.following for p in plan.following.all_plans()]
+
+
+def _host_run(host: HostExecutable) -> Callable[[list[np.ndarray], Controls | None], list[np.ndarray]]:
+    def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
+        if controls is None:
+            return host.program.run(arrays)
+        return host.run_with(arrays, controls)
+
+    return run
+
+
+def _compute(op: Op, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+    """The values of all outputs of an op by its definition."""
+    what = find(op.type)
+    assert what is not None
+    try:
+        values = what.compute(op, *arrays)
+    except MNNError:
+        raise
+    except Exception as error:
+        shown = ", ".join("absent" if a is None else str(Spec.of(a)) for a in arrays)
+        raise KernelError(f"{op} failed on {shown}: {type(error).__name__}: {error}") from error
+    outs = values if isinstance(values, tuple) else (values,)
+    return [np.ascontiguousarray(v).reshape(v.shape) for v in outs]
