@@ -51,8 +51,8 @@ def _converted(info: TensorInfo, array: np.ndarray, wanted: np.dtype, weak: bool
         same &= (array >= limits.min) & (array <= limits.max)
     if not same.all():
         first = array[~same].reshape(-1)[0]
-        raise InputTypeError(f"input {info.name!r} got {got}; expected {declared}"
-                             f"{'' if declared == wanted else f' (computed as {wanted})'}: {first!s} of it would change its value. "
+        computed = "" if declared == wanted else f" (computed as {wanted})"
+        raise InputTypeError(f"input {info.name!r} got {got}; expected {declared}{computed}: {first!s} would change its value. "
                              f"Convert it yourself if that is meant: array.astype({declared.name!r})")
     return converted
 
@@ -77,7 +77,8 @@ def check_shapes(infos: Sequence[TensorInfo], shapes: Mapping[str, tuple[int, ..
         if info.shape is None:
             continue
         if len(shape) != len(info.shape):
-            raise InputError(f"input {info.name!r} got {len(shape)} dimensions, {list(shape)}; expected {len(info.shape)}: {info}")
+            raise InputError(f"input {info.name!r} got shape {list(shape)}, {len(shape)} dimensions; "
+                             f"expected {len(info.shape)}: {info}")
         for axis, (got, want) in enumerate(zip(shape, info.shape)):
             if want is not None and got != want:
                 raise InputError(f"input {info.name!r} got shape {list(shape)}; expected {info}: "

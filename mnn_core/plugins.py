@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from . import hooks
+from ._callable import make_callable
 from .errors import BackendError, ConversionError, MNNError, PluginError
 from .version import API_VERSION
 
@@ -341,3 +342,7 @@ commands = _registry.commands
 def plugins() -> list[PluginInfo]:
     """Every plugin with its true state: each is imported, each backend opened on its device."""
     return [check(info) for info in infos()]
+
+
+_call = plugins
+make_callable(__name__)

@@ -33,14 +33,20 @@ class Profile:
             sums[step.type] = sums.get(step.type, 0.0) + step.ms
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
-    def __str__(self) -> str:
+    def table(self, top: int | None = None) -> str:
+        """Text for people: the steps (the `top` slowest only, if given) and the sums by type."""
+        shown = self.steps if top is None else sorted(self.steps, key=lambda s: -s.ms)[:top]
         rows = [(s.op, s.type, s.backend, s.kernel, f"{s.ms:.3f}", f"{100 * s.ms / max(self.total_ms, 1e-9):.1f}")
-                for s in self.steps]
+                for s in shown]
         heads = ("op", "type", "backend", "kernel", "ms", "%")
         widths = [max(len(r[i]) for r in (heads, *rows)) for i in range(len(heads))]
-        lines = ["  ".join(c.ljust(w) if i < 4 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))) for row in (heads, *rows)]
+        lines = ["  ".join(c.ljust(w) if i < 4 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
+                 for row in (heads, *rows)]
         sums = "\n".join(f"{kind:<24} {ms:9.3f} ms" for kind, ms in self.by_type().items())
         return "\n".join(lines) + f"\n\n{sums}\n{'total':<24} {self.total_ms:9.3f} ms"
+
+    def __str__(self) -> str:
+        return self.table()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,11 @@ from .ir import Graph, Spec, TensorInfo
 from .ir.dtypes import stored_dtype
 from .plan import Controls, Placement, Planner, Runner
 from .report import Memory, Profile, profiled
-from .runtime import CancelToken, default_threads
+
+try:
+    from .runtime import CancelToken, default_threads
+except ImportError:
+    from .plan._standin import CancelToken, default_threads
 
 LEVELS = ("low", "normal", "high")
 #: Plans that `run` finds by shapes alone, without looking at anything else.
@@ -123,6 +127,11 @@ class Model:
         graph.check()
         for sub in graph.subgraphs.values():
             sub.check()
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The key/value strings that the model's author stored."""
+        return self.graph.metadata
 
     def __repr__(self) -> str:
         return (f"<Model {self.graph.name or ''} on {self.backends[0]}: ({'; '.join(map(str, self.inputs))}) -> "

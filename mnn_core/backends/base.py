@@ -97,6 +97,10 @@ class Backend(ABC):
     def compile(self, segment: Segment) -> Executable:
         """Prepares a segment all of whose ops it supports."""
 
+    def packed_bytes(self) -> int:
+        """Bytes of weights that it holds in forms of its own."""
+        return 0
+
 
 #: A kernel in Python: reads input arrays (None: absent), fills the output arrays. Runs with the GIL.
 PythonKernel = Callable[[Sequence["np.ndarray | None"], Sequence[np.ndarray]], None]

@@ -10,7 +10,11 @@ import numpy as np
 
 from ..errors import BackendError
 from ..ir import Op, Spec
-from ..runtime import KernelRow, NativeLibrary, SharedStore
+
+try:
+    from ..runtime import KernelRow, NativeLibrary, SharedStore
+except ImportError:
+    from ..plan._standin import KernelRow, NativeLibrary, SharedStore
 from .base import BackendConfig, Device, KernelBackend, PythonKernel, Segment, Support
 
 _libraries: dict[tuple[str, str | None], NativeLibrary] = {}
@@ -26,7 +30,7 @@ def type_name(dtype: np.dtype) -> str:
 class NativeBackend(KernelBackend):
     """Runs the kernels of a library with the interface `mnn/kernel.h`.
 
-    library_path: the file. options: {"isa": "avx2"} uses the kernels of that instruction set, as if the processor had no better.
+    library_path: the file. options: {"isa": "avx2"} uses the kernels of that instruction set and of those below it.
     """
 
     library_path: ClassVar[str]

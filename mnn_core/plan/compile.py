@@ -14,11 +14,19 @@ import numpy as np
 from ..backends.base import Backend, Executable, KernelBackend, Segment, Support
 from ..backends.native import NativeBackend
 from ..ir import Op, Region, Spec, decoded, schema
-from ..runtime import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
+
+try:
+    from ..runtime import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
+except ImportError:
+    from ._standin import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
 from . import memory
 from .layout import PLAIN, Fit, fit, ranked, stored_bytes
 from .place import Placement, unsupported
-from .raster import is_identity
+
+try:
+    from .raster import is_identity
+except ImportError:
+    from ._standin import is_identity
 
 
 class HostExecutable(Executable):
@@ -213,7 +221,7 @@ class _Builder:
 
     def _outputs(self) -> list[int]:
         """Plain tensors of the outputs, each with memory of its own: copies of inputs, constants and views of other outputs."""
-        base = {view: other for view, other in self.views}
+        base = dict(self.views)
 
         def root(i: int) -> int:
             while i in base:

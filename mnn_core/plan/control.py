@@ -103,7 +103,7 @@ def build_loop(op: Op, scope: Scope, runner: Callable[[Graph, Sequence[str], Sco
 
 
 def _onnx_loop(op: Op, scope: Scope, runner: Callable[[Graph, Sequence[str], Scope], Runner]) -> Loop:
-    """ONNX form: inputs (trips, condition, N variables), body (i, condition, N variables) -> (condition, N variables, K scans)."""
+    """ONNX form: inputs (trips, condition, N vars); the body makes (condition, N vars, K scans) of (i, condition, N vars)."""
     body = _subgraph(op, "body_graph", scope)
     ports = [info.name for info in body.inputs]
     results = [info.name for info in body.outputs]
@@ -132,10 +132,10 @@ def _onnx_loop(op: Op, scope: Scope, runner: Callable[[Graph, Sequence[str], Sco
             for stack, value in zip(stacks, values[1 + n:]):
                 stack.append(value)
             i += 1
-        return [*state, *(np.stack(s) if s else run.empty_scan(results[1 + n + k], feeds_of(state)) for k, s in enumerate(stacks))]
-
-    def feeds_of(state: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        return dict(zip(ports, (np.array(0, np.int32), np.array(1, np.int32), *state)))
+        if i:
+            return [*state, *map(np.stack, stacks)]
+        feeds = dict(zip(ports, (np.array(0, np.int32), np.array(1, np.int32), *state)))
+        return [*state, *(run.empty_scan(name, feeds) for name in results[1 + n:])]
 
     return loop
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..ir import Spec
 
 PLAIN = 0
+
+AnyRow = TypeVar("AnyRow", bound="Row")
 
 #: For these the best kernel wins, whatever it costs to convert to its layout; for others the conversions decide.
 HEAVY = frozenset({"Convolution", "ConvolutionDepthwise", "Deconvolution", "DeconvolutionDepthwise", "Convolution3D",
@@ -21,8 +23,11 @@ HEAVY = frozenset({"Convolution", "ConvolutionDepthwise", "Deconvolution", "Deco
 class Row(Protocol):
     """What is asked of a native kernel row here."""
 
-    isa: str
-    block: int
+    @property
+    def isa(self) -> str: ...
+
+    @property
+    def block(self) -> int: ...
 
     def layout_of_input(self, index: int, count: int) -> str: ...
 
@@ -60,7 +65,7 @@ def fit(row: Row, ins: Sequence[Spec | None], outs: Sequence[Spec], forms: Seque
     return Fit(inputs, outputs, cost)
 
 
-def ranked(op_type: str, fits: Sequence[tuple[Row, Fit]]) -> list[tuple[Row, Fit]]:
+def ranked(op_type: str, fits: Sequence[tuple[AnyRow, Fit]]) -> list[tuple[AnyRow, Fit]]:
     """Rows in the order in which they are tried: the table's order, but cheap ops take the row that converts least.
 
     Only rows of the best instruction set are moved up by that.

@@ -13,7 +13,7 @@ from ..ir import Op, Spec
 
 @dataclass
 class Placement:
-    """Where an op runs. kernel: which of the backend's kernels; reasons: why the backends before it in the order do not run it."""
+    """Where an op runs. kernel: which of the backend's kernels; reasons: why backends preferred to it do not."""
 
     op: str
     type: str

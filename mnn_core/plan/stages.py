@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,11 @@ from .compile import HostExecutable, compile_host
 from .infer import Inferred, infer, live
 from .lower import lower
 from .place import Announcer, Placement, place, segments
-from .raster import merge
+
+try:
+    from .raster import merge
+except ImportError:
+    from ._standin import merge
 from .scope import Scope
 
 #: Plans kept by one stage.
