@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..errors import BackendError
 from ..ir import Constant, Op, Spec
 
 
@@ -69,12 +70,13 @@ class Backend(ABC):
     """One class per plugin, light to import.
 
     id: the public name, `backend="id"`. priority: the greater one is preferred by `backend="cpu"`/`"auto"`. host: it works on
-    host memory.
+    host memory. option_names: the options that it knows, each with a line that says what it does.
     """
 
     id: ClassVar[str]
     priority: ClassVar[int] = 0
     host: ClassVar[bool] = False
+    option_names: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     @abstractmethod
@@ -82,6 +84,10 @@ class Backend(ABC):
         """The devices that a session could really be made on now; empty if there is none. Raises what went wrong."""
 
     def __init__(self, device: Device, config: BackendConfig) -> None:
+        unknown = [name for name in config.options if name not in self.option_names]
+        if unknown:
+            known = "; ".join(f"{name!r}: {what}" for name, what in self.option_names.items())
+            raise BackendError(f"backend {self.id!r} has no option {unknown[0]!r}; it has {known or 'none'}")
         self.device, self.config = device, config
 
     @classmethod

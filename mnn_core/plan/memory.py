@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 #: Every buffer begins at a multiple of this; kernels may rely on it.
@@ -37,8 +38,7 @@ def arena(lives: Sequence[Life]) -> tuple[list[int], int]:
             at = max(at, _align(offsets[j] + other.size))
         offsets[i] = at
         total = max(total, _align(at + mine.size))
-        placed.append(i)
-        placed.sort(key=offsets.__getitem__)
+        insort(placed, i, key=offsets.__getitem__)
     return offsets, total
 
 
@@ -55,7 +55,7 @@ class Touch:
     inplace: tuple[int, ...] = ()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Home:
     """Where a tensor lies: "input", "output" and "const" memory has an index; "arena" an offset; "alias" another tensor."""
 
@@ -63,63 +63,87 @@ class Home:
     where: int = 0
 
 
+class _Groups:
+    """Tensors that share memory. Each group has a root; live from step `first` to step `last` of the root."""
+
+    def __init__(self, count: int, touches: Sequence[Touch], views: Sequence[tuple[int, int]]) -> None:
+        self._parent = list(range(count))
+        for view, base in views:
+            self._parent[self.root(view)] = self.root(base)
+        self.first, self.last = [len(touches)] * count, [-1] * count
+        for step, touch in enumerate(touches):
+            for i in map(self.root, touch.writes):
+                self.first[i] = min(self.first[i], step)
+            for i in map(self.root, (*touch.reads, *touch.writes)):
+                self.last[i] = max(self.last[i], step)
+
+    def root(self, i: int) -> int:
+        while self._parent[i] != i:
+            self._parent[i] = i = self._parent[self._parent[i]]
+        return i
+
+    def overwrite(self, base: int, out: int) -> None:
+        """Puts group `out` into the memory of group `base`, which nobody reads any more."""
+        self._parent[out] = base
+        self.last[base] = self.last[out]
+
+    def members(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for i in range(len(self._parent)):
+            found.setdefault(self.root(i), []).append(i)
+        return found
+
+
 def assign(
     sizes: Sequence[int],
     touches: Sequence[Touch],
     views: Sequence[tuple[int, int]],
-    fixed: dict[int, Home],
+    fixed: Mapping[int, Home],
     outputs: Sequence[int],
 ) -> tuple[list[Home], int]:
     """Gives every tensor its memory; returns homes and the arena's size.
 
     sizes: bytes of each tensor. touches: the steps in order. views: (tensor, other) pairs of which the first is the same
-    memory as the second. fixed: tensors that are inputs or constants. outputs: tensors that are written straight into
-    output memory; each must be the only output among its views, and none of its views fixed.
+    memory as the second. fixed: tensors that are inputs or constants, which nothing overwrites. outputs: tensors that are
+    written straight into output memory; each must be the only output among its views, and none of its views fixed.
     """
-    group = list(range(len(sizes)))
-
-    def root(i: int) -> int:
-        while group[i] != i:
-            group[i] = group[group[i]]
-            i = group[i]
-        return i
-
-    for view, base in views:
-        group[root(view)] = root(base)
-    end = len(touches)
-    first, last = [end] * len(sizes), [-1] * len(sizes)
-    for step, touch in enumerate(touches):
-        for i in touch.writes:
-            first[root(i)] = min(first[root(i)], step)
-        for i in (*touch.reads, *touch.writes):
-            last[root(i)] = max(last[root(i)], step)
+    groups = _Groups(len(sizes), touches, views)
     for i in outputs:
-        last[root(i)] = end
-    foreign = {root(i) for i in fixed}
+        groups.last[groups.root(i)] = len(touches)
+    foreign = {groups.root(i) for i in fixed}
     for step, touch in enumerate(touches):
-        if not touch.writes:
-            continue
-        out = root(touch.writes[0])
-        for i in touch.inplace:
-            base = root(i)
-            if (base != out and last[base] == step and base not in foreign and sizes[i] == sizes[touch.writes[0]]
-                    and first[out] == step and not any(root(r) == base and r != i for r in touch.reads)
-                    and sum(r == i for r in touch.reads) == 1):
-                group[out] = base
-                last[base] = last[out]
-                break
-    homes = [Home("alias", root(i)) for i in range(len(sizes))]
-    for i, home in fixed.items():
-        homes[i] = home
-        if root(i) != i:
-            raise AssertionError("a fixed tensor is the root of its views")
-    for number, i in enumerate(outputs):
-        for j in [j for j in range(len(sizes)) if root(j) == root(i)]:
-            homes[j] = Home("alias", i)
-        homes[i] = Home("output", number)
-    free = [i for i in range(len(sizes)) if root(i) == i and homes[i] == Home("alias", i) and last[i] >= 0]
-    offsets, total = arena([Life(max(sizes[j] for j in range(len(sizes)) if root(j) == i), min(first[i], last[i]), last[i])
-                            for i in free])
-    for i, offset in zip(free, offsets):
-        homes[i] = Home("arena", offset)
+        _reuse(groups, step, touch, sizes, foreign)
+    number_of = {groups.root(i): (number, i) for number, i in enumerate(outputs)}
+    homes = [Home("arena")] * len(sizes)
+    lives: list[tuple[int, Life]] = []
+    for root, members in groups.members().items():
+        chief, home = root, Home("arena")
+        if root in number_of:
+            chief, home = number_of[root][1], Home("output", number_of[root][0])
+        elif root in foreign:
+            chief = next(i for i in members if i in fixed)
+            home = fixed[chief]
+        elif groups.last[root] >= 0:
+            size = max(sizes[i] for i in members)
+            lives.append((root, Life(size, min(groups.first[root], groups.last[root]), groups.last[root])))
+        for i in members:
+            homes[i] = Home("alias", chief)
+        homes[chief] = home
+    offsets, total = arena([life for _, life in lives])
+    for (root, _), offset in zip(lives, offsets):
+        homes[root] = Home("arena", offset)
     return homes, total
+
+
+def _reuse(groups: _Groups, step: int, touch: Touch, sizes: Sequence[int], foreign: set[int]) -> None:
+    """Lets the first output of a step overwrite an input that is read here for the last time."""
+    if not touch.inplace:
+        return
+    out = groups.root(touch.writes[0])
+    for i in touch.inplace:
+        base = groups.root(i)
+        alone = [r for r in touch.reads if groups.root(r) == base] == [i]
+        if (alone and base not in (out, *foreign) and groups.last[base] == step and groups.first[out] == step
+                and sizes[i] == sizes[touch.writes[0]]):
+            groups.overwrite(base, out)
+            return
