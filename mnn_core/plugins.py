@@ -166,7 +166,7 @@ class Registry:
     @staticmethod
     def _fail(info: PluginInfo, error: BaseException) -> None:
         info.state, info.error = "broken", error
-        info.reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        info.reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
 
     def call(self, info: PluginInfo, hook: str, **arguments: Any) -> Any:
         """Calls one hook of one plugin."""

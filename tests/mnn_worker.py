@@ -11,8 +11,8 @@ def convert(request):
     import _tools  # the converter itself; MNN's script around it runs pip and sends telemetry
 
     for target, options in request["variants"].items():
-        _tools.mnnconvert(["mnnconvert", "-f", "ONNX", "--modelFile", request["source"], "--MNNModel", target, "--bizCode", "test",
-                           *options])
+        _tools.mnnconvert(["mnnconvert", "-f", "ONNX", "--modelFile", request["source"], "--MNNModel", target,
+                           "--bizCode", "test", *options])
         if not os.path.exists(target):
             raise SystemExit(f"mnnconvert wrote no {target}")
     return True
@@ -30,7 +30,7 @@ def run(request):
             arrays = [archive[str(j)] for j in range(len(request["inputs"]))]
         tensors = []
         for a in arrays:
-            wide = a.dtype.kind in "iub" and a.dtype.itemsize != 1 or a.dtype.kind == "b"
+            wide = a.dtype.kind == "b" or (a.dtype.kind in "iu" and a.dtype.itemsize != 1)
             stored = a.astype(np.int32) if wide else a.astype(np.float32) if a.dtype.kind == "f" else a
             kind = {"i": F.int, "f": F.float, "u": F.uint8}[stored.dtype.kind]
             tensors.append(F.const(np.ascontiguousarray(stored), list(stored.shape), F.NCHW, kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,8 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])]) if node.level \
-                else node.module or ""
+            parts = [*package[: len(package) - node.level + 1]] if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
             found |= {base, *(f"{base}.{a.name}" for a in node.names)} if base == "mnn_core" else {base}
     return found
 
@@ -48,8 +49,6 @@ def test_core_file_keeps_to_its_room(path: Path) -> None:
         if top == "mnn_core":
             assert not (rest and rest[0] in FORBIDDEN.get(room, set())), f"{inside} imports {name}"
         elif not top.startswith("mnn_"):
-            import sys
-
             known = top in sys.stdlib_module_names or top in THIRD_PARTY or str(inside) in OPTIONAL.get(top, set())
             assert known or top == "__future__", f"{inside} imports {name}"
         else:
