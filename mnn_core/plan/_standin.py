@@ -49,5 +49,3 @@ class Program:
             except MNNError: raise
             except Exception as e: raise KernelError(f"{s.name}: {type(e).__name__}: {e}") from e
         return outs
-def merge(ops, specs, constants): return list(ops)
-def is_identity(op, specs): return False

@@ -22,11 +22,7 @@ except ImportError:
 from . import memory
 from .layout import PLAIN, Fit, fit, ranked, stored_bytes
 from .place import Placement, unsupported
-
-try:
-    from .raster import is_identity
-except ImportError:
-    from ._standin import is_identity
+from .raster import is_identity
 
 
 class HostExecutable(Executable):

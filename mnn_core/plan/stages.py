@@ -22,11 +22,7 @@ from .compile import HostExecutable, compile_host
 from .infer import Inferred, infer, live
 from .lower import lower
 from .place import Announcer, Placement, place, segments
-
-try:
-    from .raster import merge
-except ImportError:
-    from ._standin import merge
+from .raster import merge
 from .scope import Scope
 
 #: Plans kept by one stage.
@@ -214,8 +210,7 @@ class Stage:
         planner = self.planner
         if not planner.visible:
             ops = lower(ops, specs, lambda op: planner.keeps(op, specs))
-            constants = {n: s.value for op in ops for n in op.inputs if n and (s := specs[n]).value is not None}
-            ops = live(merge(ops, specs, constants), targets)
+            ops = live(merge(ops, specs, set(targets)), targets)
         homes: dict[int, Backend | None] = {}
         for op in ops:
             able, _ = place(op, specs, planner.backends)
