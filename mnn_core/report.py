@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,13 @@ class Memory:
                 f"{len(self.plans)} plans with arenas of {', '.join(f'{p / 1e6:.1f}' for p in self.plans) or '0'} MB")
 
 
-def profiled(events: Sequence[tuple[Any, Any]], runs: int, total_ms: float) -> Profile:
-    """A profile of (StepTime-like key, milliseconds) events of several runs: the mean of each step."""
-    sums: dict[tuple, list[float]] = {}
+#: Of a step: op, type, backend, kernel.
+Key = tuple[str, str, str, str]
+
+
+def profiled(events: Sequence[tuple[Key, float]], runs: int, total_ms: float) -> Profile:
+    """A profile of the (step, milliseconds) events of several runs: the mean for each step."""
+    sums: dict[Key, list[float]] = {}
     for key, ms in events:
         sums.setdefault(key, []).append(ms)
-    steps = [StepTime(*key, ms=sum(times) / runs, calls=len(times) // runs or 1) for key, times in sums.items()]
-    return Profile(steps, total_ms)
+    return Profile([StepTime(*key, sum(times) / runs, max(len(times) // runs, 1)) for key, times in sums.items()], total_ms)

@@ -17,8 +17,8 @@ from .backends.base import Backend, BackendConfig
 from .errors import BackendError, GraphError, InputError
 from .ir import Graph, Spec, TensorInfo
 from .ir.dtypes import stored_dtype
-from .plan import Controls, Placement, Planner, Runner
-from .report import Memory, Profile, profiled
+from .plan import Controls, Placement, Plan, Planner, Runner, Stage
+from .report import Key, Memory, Profile, profiled
 
 try:
     from .runtime import CancelToken, default_threads
@@ -55,17 +55,20 @@ def load(
     >>> model.run({"x": image})["y"]
     """
     plugins.load_ops()
-    if not isinstance(source, Graph):
-        from .formats import read_mnn
-
-        source = read_mnn(source)
+    graph = source if isinstance(source, Graph) else _read(source)
     for what, level in (("precision", precision), ("memory", memory), ("power", power)):
         if level not in LEVELS:
             raise BackendError(f"{what}={level!r}: expected one of {', '.join(map(repr, LEVELS))}")
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise BackendError(f"threads={threads!r}: expected a positive integer, or None for all that this process may use")
     config = BackendConfig(threads or default_threads(), precision, memory, power, dict(options or {}))
-    return Model(source, _open(backend, config), strict=strict)
+    return Model(graph, _open(backend, config), strict=strict)
+
+
+def _read(source: str | Path | bytes) -> Graph:
+    from .formats import read_mnn  # late: a graph at hand needs no file formats
+
+    return read_mnn(source)
 
 
 def _open(backend: str | Sequence[str], config: BackendConfig) -> list[Backend]:
@@ -76,7 +79,7 @@ def _open(backend: str | Sequence[str], config: BackendConfig) -> list[Backend]:
     names: list[str] = []
     for name in asked:
         names += _cpu(warn=True) if name in ("cpu", "auto") else [name]
-    opened = []
+    opened: list[Backend] = []
     for name in dict.fromkeys(names):
         opened.append(_open_one(name, config if not opened else _without_options(config)))
     if isinstance(backend, str) and not opened[0].host:
@@ -186,10 +189,10 @@ class Model:
         results = runner.run(arrays, controls)
         if outputs is None and not visible:
             self._remember(runner, arrays)
-        return self._finish(runner.outputs, results, arrays, runner)
+        return self._finish(runner.outputs, results, arrays)
 
-    def _finish(self, names: Sequence[str], results: Sequence[np.ndarray], arrays: Mapping[str, np.ndarray],
-                runner: Runner) -> dict[str, np.ndarray]:
+    def _finish(self, names: Sequence[str], results: Sequence[np.ndarray],
+                arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Declared dtypes, and memory of their own: inputs and constants that are outputs as well are copied."""
         declared = {o.name: o.dtype for o in self.outputs}
         found: dict[str, np.ndarray] = {}
@@ -197,8 +200,8 @@ class Model:
             dtype = declared.get(name)
             if dtype is not None and dtype != value.dtype:
                 value = value.astype(dtype)
-            elif not value.flags.owndata or not value.flags.writeable or name in arrays or name in runner.scope.constants \
-                    or any(value is other for other in found.values()):
+            elif not (value.flags.owndata and value.flags.writeable) or any(value is other for other in found.values()) \
+                    or any(np.may_share_memory(value, given) for given in arrays.values()):
                 value = value.copy()
             found[name] = value
         return found
@@ -252,10 +255,11 @@ class Model:
         """
         given = {i.name: i.shape for i in self.inputs if i.shape is not None} if shapes is None else dict(shapes)
         boundary.check_names(self.inputs, given)
-        unknown = [name for name, shape in given.items() if shape is None or any(d is None for d in shape)]
-        if unknown:
-            raise InputError(f"prepare: give shapes; input {unknown[0]!r} has dimensions that may change")
-        sizes = {name: tuple(int(d) for d in shape) for name, shape in given.items() if shape is not None}
+        sizes: dict[str, tuple[int, ...]] = {}
+        for name, shape in given.items():
+            sizes[name] = tuple(int(d) for d in shape if d is not None)
+            if len(sizes[name]) != len(shape):
+                raise InputError(f"prepare: give shapes; input {name!r} has dimensions that may change")
         boundary.check_shapes(self.inputs, sizes)
         runner = self._runner(None)
         dtypes = dict(self._ports)
@@ -273,10 +277,10 @@ class Model:
         return [p for plan in self._last(runner) for unit in plan.units for p in unit.placements]
 
     @staticmethod
-    def _last(runner: Runner) -> list[Any]:
+    def _last(runner: Runner) -> list[Plan]:
         """The chain of plans, stage by stage, that was used last."""
-        found: list[Any] = []
-        stage = runner.first
+        found: list[Plan] = []
+        stage: Stage | None = runner.first
         while stage is not None and stage.plans:
             plan = max(stage.plans.values(), key=lambda p: p.used)
             found.append(plan)
@@ -286,10 +290,10 @@ class Model:
     def profile(self, inputs: Mapping[str, Any], runs: int = 1) -> Profile:
         """Times every step of `runs` runs (after one to warm up): the mean of each, with its op, kernel and backend."""
         self.run(inputs)
-        events: list[tuple[Any, Any]] = []
+        events: list[tuple[Key, float]] = []
         start = time.perf_counter()
         for _ in range(max(runs, 1)):
-            self._run(inputs, None, Controls(profile=events))
+            self._run(inputs, None, Controls(events=events))
         return profiled(events, max(runs, 1), (time.perf_counter() - start) * 1e3 / max(runs, 1))
 
     def memory(self) -> Memory:
@@ -305,8 +309,9 @@ class Model:
                           after: Callable[..., Any] | None = None) -> dict[str, np.ndarray]:
         """Runs op by op; before(op, arrays) gets the inputs of each op, after(op, arrays) its outputs, by tensor name.
 
-        Every op of the graph is run as it stands there, but for those that are computed while planning. The arrays are
-        copies. A callback that returns False stops the run: CancelledError.
+        Every op of the graph is run as it stands there, but for those that are computed while planning. The arrays are those
+        that the run works with: copy what is kept, and do not change them. A callback that returns False stops the run:
+        CancelledError.
         """
         return self._run(inputs, None, Controls(before=before, after=after), visible=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +34,7 @@ class NativeBackend(KernelBackend):
     """
 
     library_path: ClassVar[str]
-    option_names = {"isa": "use the kernels of this instruction set, and of those below it"}
+    option_names: ClassVar[Mapping[str, str]] = {"isa": "use the kernels of this instruction set, and of those below it"}
 
     @classmethod
     def library(cls, isa: str | None = None) -> NativeLibrary:

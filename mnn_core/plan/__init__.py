@@ -2,6 +2,6 @@
 
 from .compile import HostExecutable, compile_host
 from .place import Placement
-from .stages import Controls, Plan, Planner, Runner
+from .stages import Controls, Plan, Planner, Runner, Stage
 
-__all__ = ["Controls", "HostExecutable", "Placement", "Plan", "Planner", "Runner", "compile_host"]
+__all__ = ["Controls", "HostExecutable", "Placement", "Plan", "Planner", "Runner", "Stage", "compile_host"]

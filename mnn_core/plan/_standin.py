@@ -43,9 +43,12 @@ class Program:
             else: a = get(p[1]).reshape(d.shape)
             cache[i] = a
             return a
+        import time; seconds = []
         for s in self.steps:
+            t0 = time.perf_counter()
             if cancel is not None and cancel.cancelled: raise CancelledError("cancelled")
             try: s.kernel([get(i) for i in s.inputs], [get(i) for i in s.outputs])
             except MNNError: raise
             except Exception as e: raise KernelError(f"{s.name}: {type(e).__name__}: {e}") from e
-        return outs
+            seconds.append(time.perf_counter()-t0)
+        return (outs, seconds) if profile else outs

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..backends.base import Backend, Executable, KernelBackend, Segment, Support
 from ..backends.native import NativeBackend
 from ..ir import Op, Region, Spec, decoded, schema
+from ..report import Key
 
 try:
     from ..runtime import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
@@ -25,17 +26,24 @@ from .place import Placement, unsupported
 from .raster import is_identity
 
 
+if TYPE_CHECKING:
+    from .stages import Controls
+
+
 class HostExecutable(Executable):
-    """A program with what is known about its steps.
+    """A program with what is known about it. keys: for each step (op, type, backend, kernel)."""
 
-    ops: for each step the op that it belongs to, None for a layout conversion or a copy.
-    """
+    def __init__(self, program: Program, placements: Sequence[Placement], keys: Sequence[Key], arena_bytes: int) -> None:
+        self.program, self.placements, self.keys, self.arena_bytes = program, placements, keys, arena_bytes
 
-    def __init__(self, program: Program, placements: Sequence[Placement], ops: Sequence[Op | None], arena_bytes: int) -> None:
-        self.program, self.placements, self.ops, self.arena_bytes = program, placements, ops, arena_bytes
-
-    def run(self, inputs: Sequence[np.ndarray], **controls: Any) -> list[np.ndarray]:
-        return self.program.run(list(inputs), **controls)
+    def run(self, inputs: Sequence[np.ndarray], controls: Controls | None = None) -> list[np.ndarray]:
+        if controls is None:
+            return self.program.run(inputs)
+        if controls.events is None:
+            return self.program.run(inputs, cancel=controls.cancel)
+        outputs, seconds = self.program.run(inputs, cancel=controls.cancel, profile=True)
+        controls.events += [(key, s * 1e3) for key, s in zip(self.keys, seconds)]
+        return outputs
 
 
 @dataclass
@@ -43,26 +51,24 @@ class _Step:
     kernel: Any
     reads: tuple[int, ...]
     writes: tuple[int, ...]
-    name: str
+    key: Key
     inplace: tuple[int, ...] = ()
-    op: Op | None = None
 
 
-def compile_host(segment: Segment, backends: Sequence[Backend], *, plain: bool = False) -> HostExecutable:
+def compile_host(segment: Segment, backends: Sequence[Backend]) -> HostExecutable:
     """Compiles a segment for kernel backends, in order of preference.
 
-    plain: every tensor of the segment is to exist in the plain layout, for callbacks that look at them.
     Raises UnsupportedOpError with every backend's reason for an op that none of them runs.
     """
-    builder = _Builder(segment, [b for b in backends if isinstance(b, KernelBackend)], plain)
+    builder = _Builder(segment, [b for b in backends if isinstance(b, KernelBackend)])
     for op in segment.ops:
         builder.add(op)
     return builder.finish()
 
 
 class _Builder:
-    def __init__(self, segment: Segment, backends: Sequence[KernelBackend], plain: bool) -> None:
-        self.segment, self.backends, self.plain = segment, backends, plain
+    def __init__(self, segment: Segment, backends: Sequence[KernelBackend]) -> None:
+        self.segment, self.backends = segment, backends
         self.specs: dict[str, Spec] = dict(segment.specs)
         self.descs: list[TensorDesc] = []
         self.names: list[str] = []
@@ -117,7 +123,7 @@ class _Builder:
                     kernel = self._prepare(row, op, Fit((start,), (form,), 0), backend)
                     if not isinstance(kernel, str):
                         target = self._new(name, form)
-                        self.steps.append(_Step(kernel, (source,), (target,), f"{name}: layout"))
+                        self.steps.append(_Step(kernel, (source,), (target,), (name, op.type, backend.id, row.name)))
                         return target
         raise unsupported(op, [spec], {b.id: f"no layout conversion from block {start} to {form}" for b in self.backends})
 
@@ -127,10 +133,6 @@ class _Builder:
             self._alias(op)
         else:
             self.placements.append(self._run(op))
-        if self.plain:
-            for name in op.outputs:
-                if name:
-                    self._get(name, PLAIN)
 
     def _run(self, op: Op) -> Placement:
         """Adds the step of the first backend that has a kernel for the op."""
@@ -138,10 +140,12 @@ class _Builder:
         outs = [self.specs[name] for name in op.outputs if name]
         reasons: dict[str, str] = {}
         for backend in self.backends:
-            try_one = self._native if isinstance(backend, NativeBackend) else self._python
-            kernel = try_one(op, ins, outs, backend)
+            if isinstance(backend, NativeBackend):
+                kernel = self._native(op, ins, outs, backend)
+            else:
+                kernel = self._python(op, ins, outs, backend)
             if isinstance(kernel, str):
-                return Placement(op.name or op.outputs[0], op.type, backend.id, kernel, reasons)
+                return Placement(_label(op), op.type, backend.id, kernel, reasons)
             reasons[backend.id] = kernel.reason
         raise unsupported(op, ins, reasons)
 
@@ -159,7 +163,7 @@ class _Builder:
         for form in forms:
             base = self._get(source, form)
             self.views.append((self._new(target, form), base))
-        self.placements.append(Placement(op.name or target, op.type, "core", "view"))
+        self.placements.append(Placement(_label(op), op.type, "core", "view"))
 
     def _python(self, op: Op, ins: Sequence[Spec | None], outs: Sequence[Spec], backend: KernelBackend) -> str | Support:
         kernel = backend.kernel(op, ins, outs)
@@ -167,7 +171,7 @@ class _Builder:
             return kernel
         reads = tuple(self._get(name, PLAIN) if name else -1 for name in op.inputs)
         writes = tuple(self._new(name, PLAIN) for name in op.outputs if name)
-        self.steps.append(_Step(kernel, reads, writes, op.name or op.outputs[0], op=op))
+        self.steps.append(_Step(kernel, reads, writes, (_label(op), op.type, backend.id, "python")))
         return "python"
 
     def _native(self, op: Op, ins: Sequence[Spec | None], outs: Sequence[Spec], backend: NativeBackend) -> str | Support:
@@ -185,7 +189,7 @@ class _Builder:
             reads = tuple(self._get(name, form) if name else -1 for name, form in zip(op.inputs, how.inputs))
             writes = tuple(self._new(name, form) for name, form in zip([n for n in op.outputs if n], how.outputs))
             inplace = tuple(r for i, r in enumerate(reads) if r >= 0 and row.inplace >> i & 1)
-            self.steps.append(_Step(kernel, reads, writes, op.name or op.outputs[0], inplace, op))
+            self.steps.append(_Step(kernel, reads, writes, (_label(op), op.type, backend.id, row.name), inplace))
             return row.name
         return Support(False, declined or "its kernels need other layouts than these shapes can have")
 
@@ -196,7 +200,7 @@ class _Builder:
         constants = [self._constant(n) if f == PLAIN else None for n, f in zip(op.inputs, how.inputs)]
         try:
             return row.prepare(_attributes(op), inputs, outputs, constants, backend.config.threads, backend.shared,
-                               op.name or op.outputs[0])
+                               _label(op))
         except Declined as reason:
             return str(reason)
 
@@ -210,10 +214,10 @@ class _Builder:
             if home.kind == "alias":
                 place = (*place, 0)
             tensors.append(ProgramTensor(desc, place))
-        steps = [Step(s.kernel, s.reads, s.writes, s.name) for s in self.steps]
+        steps = [Step(s.kernel, s.reads, s.writes, s.key[0]) for s in self.steps]
         inputs = [self.forms[name][PLAIN] for name in self.segment.inputs]
         program = Program(tensors, steps, inputs, outputs, total)
-        return HostExecutable(program, self.placements, [s.op for s in self.steps], total)
+        return HostExecutable(program, self.placements, [s.key for s in self.steps], total)
 
     def _outputs(self) -> list[int]:
         """Plain tensors of the outputs, each with memory of its own: copies of inputs, constants and views of other outputs."""
@@ -237,6 +241,10 @@ class _Builder:
             taken.add(root(index))
             found.append(index)
         return found
+
+
+def _label(op: Op) -> str:
+    return op.name or op.outputs[0]
 
 
 def _desc(spec: Spec, form: int) -> TensorDesc:

@@ -53,7 +53,8 @@ def infer(ops: Iterable[Op], inputs: Mapping[str, Spec], scope: Scope, expand: E
     Raises ShapeError naming the op and its input shapes, and UnsupportedOpError for op types without a definition.
     """
     found = Inferred(dict(inputs))
-    specs, made = found.specs, {}
+    specs = found.specs
+    made: dict[str, Op] = {}
     pending = deque(ops)
     while pending:
         op = pending.popleft()
@@ -92,6 +93,30 @@ def infer(ops: Iterable[Op], inputs: Mapping[str, Spec], scope: Scope, expand: E
 def infer_op(op: Op, specs: Mapping[str, Spec]) -> list[Spec]:
     """Output specs of one op whose input specs are known. Raises ShapeError naming the op and its input shapes."""
     return _run_rule(op, definition(op), [specs[name] if name else None for name in op.inputs])
+
+
+def fold(ops: Sequence[Op], specs: dict[str, Spec], scope: Scope) -> list[Op]:
+    """Computes the ops whose inputs are all known; returns the others. For ops that lowering made.
+
+    What depends on the graph's constants only is kept for other plans, under everything that decides it: the names of tensors
+    that lowering makes do not tell for which shapes they were made.
+    """
+    left = []
+    for op in ops:
+        what, ins = definition(op), [_spec(name, specs, scope) for name in op.inputs]
+        outs = [specs[name] for name in op.outputs if name]
+        if what.dynamic or not _known(op, what, specs, scope) or not _worth_folding(ins, outs):
+            left.append(op)
+            continue
+        static = all(map(scope.is_static, op.inputs)) and not any(isinstance(v, np.ndarray) for v in op.attrs.values())
+        key = (op.type, tuple(op.inputs), repr(sorted(op.attrs.items(), key=lambda item: item[0]))) if static else None
+        values = scope.lowered.get(key) if key else None
+        if values is None:
+            values = _compute(op, what, specs, scope)
+        if key:
+            scope.lowered[key] = values
+        specs.update({name: Spec.of(value) for name, value in zip(op.outputs, values) if name})
+    return left
 
 
 def live(ops: Sequence[Op], outputs: Iterable[str]) -> list[Op]:

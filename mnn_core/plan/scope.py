@@ -13,7 +13,7 @@ class Scope:
     """The constants and names of one graph. A model has one for its graph and one for each loop body.
 
     constants: the graph's own and those of branches that were inlined. folded: values of ops that depend on constants
-    only, so that the next plan need not compute them again.
+    only, so that the next plan need not compute them again; lowered: the same for ops that lowering made.
     """
 
     def __init__(self, graph: Graph, subgraphs: dict[str, Graph] | None = None) -> None:
@@ -21,6 +21,7 @@ class Scope:
         self.subgraphs = {**(subgraphs or {}), **graph.subgraphs}
         self.constants: dict[str, Constant] = dict(graph.constants)
         self.folded: dict[str, np.ndarray] = {}
+        self.lowered: dict[tuple, list[np.ndarray]] = {}
         self.inlined: dict[tuple[str, str], tuple[list[Op], dict[str, str]]] = {}
         self._arrays: dict[str, np.ndarray] = {}
         self._taken = set(graph.tensor_names())
@@ -34,7 +35,9 @@ class Scope:
         """A constant's value. Packed ones are decoded once: plans, and the weights that kernels pack, share the array."""
         with self._lock:
             if name not in self._arrays:
-                self._arrays[name] = np.ascontiguousarray(decoded(self.constants[name])).reshape(self.constants[name].shape)
+                value = np.ascontiguousarray(decoded(self.constants[name])).reshape(self.constants[name].shape)
+                value.flags.writeable = False  # of this view; outputs that are constants are copied because of it
+                self._arrays[name] = value
             return self._arrays[name]
 
     def spec(self, name: str) -> Spec | None:

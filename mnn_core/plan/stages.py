@@ -7,23 +7,28 @@ Each plan knows the stage that follows it; a graph without data-dependent shapes
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..backends.base import Backend, Segment
-from ..errors import KernelError, MNNError
+from ..errors import CancelledError, KernelError, MNNError
 from ..ir import Graph, Op, Spec, TensorInfo
 from ..ops import definition, find
+from ..report import Key
 from . import control
 from .compile import HostExecutable, compile_host
-from .infer import Inferred, infer, live
+from .infer import Inferred, fold, infer, live
 from .lower import lower
 from .place import Announcer, Placement, place, segments
 from .raster import merge
 from .scope import Scope
+
+if TYPE_CHECKING:
+    from ..runtime import CancelToken
 
 #: Plans kept by one stage.
 MAX_PLANS = 8
@@ -31,24 +36,28 @@ MAX_PLANS = 8
 
 @dataclass
 class Controls:
-    """What a run carries along. events: filled with (placements, times) when profiling."""
+    """What a run carries along.
 
-    cancel: Any = None
-    before: Callable[..., Any] | None = None
-    after: Callable[..., Any] | None = None
-    profile: list[tuple[Unit, Any]] | None = None
+    before, after: called with (op, tensors by name) around each op; only a visible planner has a unit for each.
+    events: filled with (step, milliseconds) when profiling.
+    """
+
+    cancel: CancelToken | None = None
+    before: Callable[[Op, dict[str, np.ndarray]], Any] | None = None
+    after: Callable[[Op, dict[str, np.ndarray]], Any] | None = None
+    events: list[tuple[Key, float]] | None = None
 
 
 @dataclass
 class Unit:
-    """A piece of a plan: reads and writes tensors by name. backend: who runs it."""
+    """A piece of a plan: reads and writes tensors by name. op: set if it is just one op of the graph."""
 
     run: Callable[[list[np.ndarray], Controls | None], list[np.ndarray]]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    name: str
     placements: Sequence[Placement]
     executable: HostExecutable | None = None
+    op: Op | None = None
 
 
 @dataclass
@@ -68,7 +77,7 @@ class Plan:
 class Planner:
     """What all plans of a model share: backends in order of preference, and how to plan.
 
-    visible: keep every tensor of the graph (no merging of copies, plain layouts), for callbacks.
+    visible: one unit for each op, nothing lowered or merged, so that callbacks see every op and tensor of the graph.
     """
 
     def __init__(self, backends: Sequence[Backend], strict: bool = False, visible: bool = False) -> None:
@@ -114,9 +123,31 @@ class Runner:
             plan = stage.plan(env)
             env.update(plan.known)
             for unit in plan.units:
-                env.update(zip(unit.outputs, unit.run([env[n] for n in unit.inputs], controls)))
+                if controls is None:
+                    env.update(zip(unit.outputs, unit.run([env[n] for n in unit.inputs], None)))
+                else:
+                    self._run_controlled(unit, env, controls)
             stage = plan.following
         return [env[n] if n in env else self.scope.array(n) for n in self.outputs]
+
+    def _run_controlled(self, unit: Unit, env: dict[str, np.ndarray], controls: Controls) -> None:
+        """Runs a unit with cancelling, callbacks and profiling."""
+        if controls.cancel is not None and controls.cancel.cancelled:
+            raise CancelledError("the run was cancelled")
+        self._tell(controls.before, unit, unit.op.inputs if unit.op else (), env)
+        start = time.perf_counter()
+        env.update(zip(unit.outputs, unit.run([env[n] for n in unit.inputs], controls)))
+        if controls.events is not None and unit.executable is None:
+            first = unit.placements[0]
+            controls.events.append(((first.op, first.type, first.backend, first.kernel), (time.perf_counter() - start) * 1e3))
+        self._tell(controls.after, unit, unit.outputs, env)
+
+    def _tell(self, callback: Callable[..., Any] | None, unit: Unit, names: Sequence[str],
+              env: Mapping[str, np.ndarray]) -> None:
+        if callback is None or unit.op is None:
+            return
+        if callback(unit.op, {n: env[n] if n in env else self.scope.array(n) for n in names if n}) is False:
+            raise CancelledError(f"the run was stopped by a callback at {unit.op}")
 
     def empty_scan(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """The scan output of a loop without iterations: as many dimensions and as wide as one iteration would make it."""
@@ -186,11 +217,11 @@ class Stage:
         specs = found.specs
         later = found.needed_later()
         wanted = [n for n in dict.fromkeys((*self.outputs, *sorted(later))) if n in specs]
+        made = {n for op in found.ops for n in op.outputs if n}
+        targets = [n for n in wanted if n in made and specs[n].value is None]
+        units = self._units(live(found.ops, targets), specs, targets)
         known = {n: v for n in wanted if (v := specs[n].value) is not None and n not in self.scope.constants
                  and n not in self.inputs}
-        made = {n for op in found.ops for n in op.outputs if n}
-        targets = [n for n in wanted if n in made and n not in known]
-        units = self._units(live(found.ops, targets), specs, targets)
         units += [self._boundary(op) for op in found.boundary]
         self.planner.announcer.check([p for u in units for p in u.placements if p.backend != "core"])
         plan = Plan(units, known, specs)
@@ -209,27 +240,30 @@ class Stage:
         """Lowers, merges, places and compiles ops."""
         planner = self.planner
         if not planner.visible:
-            ops = lower(ops, specs, lambda op: planner.keeps(op, specs))
-            ops = live(merge(ops, specs, set(targets)), targets)
+            ops = fold(lower(ops, specs, lambda op: planner.keeps(op, specs)), specs, self.scope)
+            ops = live(merge(ops, specs, targets), targets)
         homes: dict[int, Backend | None] = {}
         for op in ops:
             able, _ = place(op, specs, planner.backends)
             homes[id(op)] = None if able[0].host else able[0]
         units = []
-        runs = segments(ops, homes)
+        runs = [(homes[id(op)], [op]) for op in ops] if planner.visible else segments(ops, homes)
         for number, (home, run) in enumerate(runs):
             read_later = {n for _, other in runs[number + 1:] for op in other for n in op.inputs}
             made = [n for op in run for n in op.outputs if n]
-            outputs = [n for n in made if n in read_later or n in targets]
-            segment = self._segment(run, specs, outputs)
-            units.append(self._unit(home, segment))
+            outputs = [n for n in made if n in read_later or n in targets or planner.visible]
+            units.append(self._unit(home, self._segment(run, specs, outputs)))
+            units[-1].op = run[0] if planner.visible else None
         return units
 
     def _segment(self, ops: Sequence[Op], specs: Mapping[str, Spec], outputs: Sequence[str]) -> Segment:
         made = {n for op in ops for n in op.outputs}
         reads = list(dict.fromkeys(n for op in ops for n in op.inputs if n and n not in made))
-        constants = {n: (self.scope.array(n) if n in self.scope.constants else v) for n in reads
-                     if (v := specs[n].value) is not None or n in self.scope.constants}
+        constants: dict[str, np.ndarray] = {}
+        for n in reads:
+            value = self.scope.array(n) if n in self.scope.constants else specs[n].value
+            if value is not None:
+                constants[n] = value
         order = {n: i for i, n in enumerate(self.inputs)}
         inputs = sorted((n for n in reads if n not in constants), key=lambda n: order.get(n, len(order)))
         used = {n: specs[n] for n in (*reads, *made) if n}
@@ -238,8 +272,8 @@ class Stage:
     def _unit(self, home: Backend | None, segment: Segment) -> Unit:
         names = tuple(segment.inputs), tuple(segment.outputs)
         if home is None:
-            host = compile_host(segment, [b for b in self.planner.backends if b.host], plain=self.planner.visible)
-            return Unit(_host_run(host), *names, "host", host.placements, host)
+            host = compile_host(segment, [b for b in self.planner.backends if b.host])
+            return Unit(host.run, *names, host.placements, host)
         executable = home.compile(segment)
         placements = [Placement(op.name or op.outputs[0], op.type, home.id,
                                 reasons=place(op, segment.specs, self.planner.backends)[1]) for op in segment.ops]
@@ -247,7 +281,7 @@ class Stage:
         def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
             return executable.run(arrays)
 
-        return Unit(run, *names, home.id, placements)
+        return Unit(run, *names, placements)
 
     def _boundary(self, op: Op) -> Unit:
         """An op whose output shapes are found by running it."""
@@ -262,20 +296,11 @@ class Stage:
             values = loop(every, controls) if loop else _compute(op, every)
             return [v for n, v in zip(op.outputs, values) if n]
 
-        return Unit(run, *names, label, [Placement(label, op.type, "core", "loop" if loop else "python")])
+        return Unit(run, *names, [Placement(label, op.type, "core", "loop" if loop else "python")], op=op)
 
     def all_plans(self) -> list[Plan]:
         plans = list(self.plans.values())
         return plans + [p for plan in plans if plan.following for p in plan.following.all_plans()]
-
-
-def _host_run(host: HostExecutable) -> Callable[[list[np.ndarray], Controls | None], list[np.ndarray]]:
-    def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
-        if controls is None:
-            return host.program.run(arrays)
-        return host.run_with(arrays, controls)
-
-    return run
 
 
 def _compute(op: Op, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:

@@ -71,7 +71,8 @@ def test_random_programs_keep_their_values(seed):
 
     def cells(i: int) -> list[tuple[str, int]]:
         kind, where = place(i)
-        return [(kind, where + b) for b in range(sizes[i])] if kind == "arena" else [(f"{kind}{where}", b) for b in range(sizes[i])]
+        kind, where = (kind, where) if kind == "arena" else (f"{kind}{where}", 0)
+        return [(kind, where + b) for b in range(sizes[i])]
 
     def write(i: int) -> None:
         memory.update(dict.fromkeys(cells(i), base_of(i)))
