@@ -25,7 +25,6 @@ from .layout import PLAIN, Fit, fit, ranked, stored_bytes
 from .place import Placement, unsupported
 from .raster import is_identity
 
-
 if TYPE_CHECKING:
     from .stages import Controls
 
