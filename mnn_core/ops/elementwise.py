@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir import Op, Spec
+from ..ir import Op, Region, Spec
 from ._rules import as_array, broadcast, number_dtype, present, same_dtype, stage
 from .activations import channel_rule, per_channel
 from .registry import Example, Lowered, register
@@ -101,8 +101,17 @@ def _copies(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
     return [present(op, inputs, i).without_value() for i in range(len(inputs))]
 
 
+def _copy_lower(op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Lowered:
+    """One Raster an output, of one region that copies everything."""
+    made = Lowered([])
+    for source, out, spec in zip(op.inputs, op.outputs, outputs):
+        whole = (Region(0, (spec.size,), 0, (1,), 0, (1,)),) if spec.size else ()
+        made.ops.append(Op("Raster", [source], [out], {"regions": whole, "shape": spec.shape}, op.name))
+    return made
+
+
 def _copy_op(op_type: str) -> None:
-    @register(op_type, infer=_copies, examples=[
+    @register(op_type, infer=_copies, lower=_copy_lower, geometry=True, examples=[
         Example({}, [_IMAGE]), Example({}, [Spec((), _I)]), Example({}, [Spec((0, 2), _F)]),
     ])
     def compute(op: Op, *xs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -113,7 +122,12 @@ for _type in ("Identity", "Dropout", "Copy"):
     _copy_op(_type)
 
 
-@register("ZerosLike", examples=[Example({}, [_IMAGE]), Example({}, [Spec((), _I)])])
+def _zeros_lower(op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Lowered:
+    raster = {"regions": (), "shape": outputs[0].shape, "fill": 0}
+    return Lowered([Op("Raster", list(op.inputs), list(op.outputs), raster, op.name)])
+
+
+@register("ZerosLike", lower=_zeros_lower, geometry=True, examples=[Example({}, [_IMAGE]), Example({}, [Spec((), _I)])])
 def zeros_like(op: Op, x: np.ndarray) -> np.ndarray:
     """Zeros of the shape and dtype of the input."""
     return np.zeros_like(x)
