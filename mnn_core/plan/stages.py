@@ -243,8 +243,9 @@ class Stage:
             ops = fold(lower(ops, specs, lambda op: planner.keeps(op, specs)), specs, self.scope)
             ops = live(merge(ops, specs, targets), targets)
         homes: dict[int, Backend | None] = {}
+        why: dict[int, dict[str, str]] = {}
         for op in ops:
-            able, _ = place(op, specs, planner.backends)
+            able, why[id(op)] = place(op, specs, planner.backends)
             homes[id(op)] = None if able[0].host else able[0]
         units = []
         runs = [(homes[id(op)], [op]) for op in ops] if planner.visible else segments(ops, homes)
@@ -253,6 +254,8 @@ class Stage:
             made = [n for op in run for n in op.outputs if n]
             outputs = [n for n in made if n in read_later or n in targets or planner.visible]
             units.append(self._unit(home, self._segment(run, specs, outputs)))
+            for op, placement in zip(run, units[-1].placements):
+                placement.reasons = {**why[id(op)], **placement.reasons}
             units[-1].op = run[0] if planner.visible else None
         return units
 
@@ -275,8 +278,7 @@ class Stage:
             host = compile_host(segment, [b for b in self.planner.backends if b.host])
             return Unit(host.run, *names, host.placements, host)
         executable = home.compile(segment)
-        placements = [Placement(op.name or op.outputs[0], op.type, home.id,
-                                reasons=place(op, segment.specs, self.planner.backends)[1]) for op in segment.ops]
+        placements = [Placement(op.name or op.outputs[0], op.type, home.id) for op in segment.ops]
 
         def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
             return executable.run(arrays)
