@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import GraphError
 from ..ir import Graph, Op, Spec
+from .fused_loop import fused_loop
 from .scope import Scope
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ Loop = Callable[[Sequence["np.ndarray | None"], "Controls | None"], "list[np.nda
 
 def build_loop(op: Op, scope: Scope, runner: Callable[[Graph, Sequence[str], Scope], Runner]) -> Loop:
     """A While op as a function. runner makes what runs a subgraph for the outputs named."""
+    if op.param == "LoopParam":
+        numeric = fused_loop(op)
+        return lambda arrays, controls: numeric(arrays)
     if op.attrs.get("cond_graph"):
         return _while_loop(op, scope, runner)
     return _onnx_loop(op, scope, runner)
