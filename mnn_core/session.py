@@ -17,7 +17,7 @@ from .backends.base import Backend, BackendConfig
 from .errors import BackendError, GraphError, InputError
 from .ir import Graph, Spec, TensorInfo
 from .ir.dtypes import stored_dtype
-from .plan import Controls, Placement, Plan, Planner, Runner, Stage
+from .plan import Controls, Placement, Plan, Planner, Runner, Stage, Store
 from .report import Key, Memory, Profile, profiled
 
 try:
@@ -117,19 +117,18 @@ class Model:
 
     def __init__(self, graph: Graph, backends: Sequence[Backend], *, strict: bool = False) -> None:
         self.graph = graph
-        self.inputs: list[TensorInfo] = list(graph.inputs)
+        self.inputs: list[TensorInfo] = [i for i in graph.inputs if i.name not in graph.constants]
         self.outputs: list[TensorInfo] = list(graph.outputs)
         self.backends = [b.id for b in backends]
         self._names = tuple(o.name for o in self.outputs)
-        self._planner = Planner(backends, strict)
-        self._visible = Planner(backends, visible=True)
+        self._store = Store()
+        self._planner = Planner(backends, self._store, strict)
+        self._visible = Planner(backends, self._store, visible=True)
         self._runners: dict[tuple[bool, tuple[str, ...]], Runner] = {}
-        self._ports = [(i.name, stored_dtype(i.dtype) if i.dtype is not None else np.dtype(np.float32)) for i in graph.inputs]
+        self._ports = [(i.name, stored_dtype(i.dtype) if i.dtype is not None else np.dtype(np.float32)) for i in self.inputs]
         self._fast: dict[tuple, Callable[[list[np.ndarray]], dict[str, np.ndarray]]] = {}
         self._lock = threading.Lock()
         graph.check()
-        for sub in graph.subgraphs.values():
-            sub.check()
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -297,13 +296,13 @@ class Model:
         return profiled(events, max(runs, 1), (time.perf_counter() - start) * 1e3 / max(runs, 1))
 
     def memory(self) -> Memory:
-        """Bytes that the model holds: weights, packed weights, and the arenas of its plans."""
+        """Bytes that the model holds now: weights as arrays, weights as kernels packed them, and the arenas of its plans."""
         with self._lock:
             runners = list(self._runners.values())
         plans = [plan for runner in runners for plan in runner.plans()]
         arenas = [sum(e.arena_bytes for e in plan.executables()) for plan in plans]
         packed = sum(b.packed_bytes() for b in self._planner.backends)
-        return Memory(sum(r.scope.constant_bytes() for r in runners[:1]), packed, arenas)
+        return Memory(self._store.nbytes(), packed, arenas)
 
     def run_with_callback(self, inputs: Mapping[str, Any], before: Callable[..., Any] | None = None,
                           after: Callable[..., Any] | None = None) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from .compile import HostExecutable, compile_host
 from .place import Placement
+from .scope import Store
 from .stages import Controls, Plan, Planner, Runner, Stage
 
-__all__ = ["Controls", "HostExecutable", "Placement", "Plan", "Planner", "Runner", "Stage", "compile_host"]
+__all__ = ["Controls", "HostExecutable", "Placement", "Plan", "Planner", "Runner", "Stage", "Store", "compile_host"]

@@ -19,8 +19,8 @@ from .scope import Scope
 
 #: A folded value may be this big, or four times what it was computed from: `ConstantOfShape` must not fill the memory.
 FOLD_BYTES = 1 << 16
-#: Values that decide shapes are planned with if they are integers and no more than this many.
-WANTED_SIZE = 64
+#: Values that decide shapes by way of other ops are planned with if they are integers and no more than this many.
+WANTED_SIZE = 8
 
 
 @dataclass

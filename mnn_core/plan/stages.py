@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from .infer import Inferred, fold, infer, live
 from .lower import lower
 from .place import Announcer, Placement, place, segments
 from .raster import merge
-from .scope import Scope
+from .scope import Scope, Store
 
 if TYPE_CHECKING:
     from ..runtime import CancelToken
@@ -80,8 +81,8 @@ class Planner:
     visible: one unit for each op, nothing lowered or merged, so that callbacks see every op and tensor of the graph.
     """
 
-    def __init__(self, backends: Sequence[Backend], strict: bool = False, visible: bool = False) -> None:
-        self.backends, self.visible = list(backends), visible
+    def __init__(self, backends: Sequence[Backend], store: Store, strict: bool = False, visible: bool = False) -> None:
+        self.backends, self.store, self.visible = list(backends), store, visible
         self.lock = threading.RLock()
         self.announcer = Announcer(self.backends[0], strict)
         self.clock = 0
@@ -98,7 +99,7 @@ class Planner:
         """Whether an op is not lowered: a backend before the reference backend takes it whole, or there is no need to."""
         ins = [specs[n] if n else None for n in op.inputs]
         outs = [specs[n] for n in op.outputs if n]
-        preferred = [b for b in self.backends if b.id != "numpy"]
+        preferred = list(takewhile(lambda b: b.id != "numpy", self.backends))
         if any(b.supports(op, ins, outs).ok for b in preferred[:1]):
             return True
         return not definition(op).geometry and not preferred
@@ -109,7 +110,7 @@ class Runner:
 
     def __init__(self, planner: Planner, graph: Graph, outputs: Sequence[str], outer: Scope | None = None) -> None:
         self.graph, self.outputs = graph, tuple(outputs)
-        self.scope = Scope(graph, outer.subgraphs if outer else None)
+        self.scope = Scope(graph, planner.store, outer.subgraphs if outer else None)
         inputs = tuple(i.name for i in graph.inputs if i.name not in self.scope.constants)
         ops = live(graph.ops, outputs)
         used = {name for op in ops for name in op.inputs} | set(outputs)
