@@ -9,17 +9,15 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir import Op, Spec
+from ._args import need
 
 FLOAT32 = np.dtype(np.float32)
 INT32 = np.dtype(np.int32)
 
 
 def present(op: Op, inputs: Sequence[Spec | None], index: int = 0) -> Spec:
-    """An input that must be there. Raises ShapeError if it is absent."""
-    spec = inputs[index] if index < len(inputs) else None
-    if spec is None:
-        raise ShapeError(f"{op}: input {index} is missing; {len(inputs)} were given")
-    return spec
+    """An input that must be there, the first unless told otherwise. Raises GraphError if it is absent."""
+    return need(op, inputs, index)
 
 
 def optional(inputs: Sequence[Any], index: int) -> Any:
@@ -45,21 +43,6 @@ def scalar(op: Op, array: np.ndarray, what: str) -> int:
     if array.size != 1:
         raise ShapeError(f"{op}: {what} must hold one number, not shape {list(array.shape)}")
     return int(array.reshape(-1)[0])
-
-
-def axis_of(op: Op, axis: int, rank: int) -> int:
-    """An axis counted from the front. Raises ShapeError if it is outside -rank..rank-1."""
-    if not -rank <= axis < rank:
-        raise ShapeError(f"{op}: axis {axis} is outside a tensor of rank {rank}; expected {-rank} to {rank - 1}")
-    return axis % rank
-
-
-def axes_of(op: Op, axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Axes counted from the front, ascending. Raises ShapeError if one is outside the rank or is given twice."""
-    found = sorted(axis_of(op, int(a), rank) for a in axes)
-    if len(set(found)) != len(found):
-        raise ShapeError(f"{op}: axes {tuple(int(a) for a in axes)} name one dimension of rank {rank} twice")
-    return tuple(found)
 
 
 def broadcast(op: Op, *specs: Spec) -> tuple[int, ...]:

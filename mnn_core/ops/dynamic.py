@@ -8,7 +8,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir import Op
-from ._rules import INT32, as_array, axis_of, first_outputs
+from ._args import axis_of
+from ._rules import INT32, as_array, first_outputs
 from .registry import Example, register
 
 

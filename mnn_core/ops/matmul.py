@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir import Op, Spec
-from ._rules import FLOAT32, as_array, axis_of, known_int, optional, present, require_float, same_dtype, scalar, stage
+from ._args import axis_of
+from ._rules import FLOAT32, as_array, known_int, optional, present, require_float, same_dtype, scalar, stage
 from .registry import Example, Lowered, register
 
 
@@ -140,6 +141,7 @@ _WEIGHT = np.linspace(-1, 1, 14, dtype=np.float32)
 @register("InnerProduct", param="InnerProduct", infer=_inner_infer, lower=_inner_lower, examples=[
     Example({"outputCount": 2, "weight": _WEIGHT, "bias": np.array([1, -1], np.float32)}, [_f(3, 7)]),
     Example({"outputCount": 2, "weight": _WEIGHT, "transpose": True, "axis": 1}, [_f(3, 7)], name="transpose"),
+    Example({"outputCount": 2, "weight": _WEIGHT}, [_f(3, 7, 1)], name="flatten"),
 ])
 def inner_product(op: Op, x: np.ndarray) -> np.ndarray:
     """x, flattened from `axis` on, times the weight [outputs, inputs], plus the bias (Caffe)."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir import Op, Spec
-from ._rules import FLOAT32, as_array, axes_of, optional, present, require_float, stage
+from ._args import axes_of
+from ._rules import FLOAT32, as_array, optional, present, require_float, stage
 from .activations import per_channel
 from .registry import Example, Lowered, register
 from .unary import sigmoid

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir import Op, Spec
-from ._rules import FLOAT32, INT32, as_array, axis_of, first_outputs, known_int, number_dtype, optional, present, scalar
+from ._args import axis_of
+from ._rules import FLOAT32, INT32, as_array, first_outputs, known_int, number_dtype, optional, present, scalar
 from .registry import Example, register
 
 

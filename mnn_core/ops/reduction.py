@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir import Op, Spec
-from ._rules import FLOAT32, INT32, as_array, axes_of, known, number_dtype, optional, present, require_float
+from ._args import axes_of
+from ._rules import FLOAT32, INT32, as_array, known, number_dtype, optional, present, require_float
 from .registry import Example, register
 
 F = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]

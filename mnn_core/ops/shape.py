@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir import Op, Region, Spec
-from ._rules import FLOAT32, INT32, as_array, axis_of, known, known_int, present, require_matrix, same_dtype, scalar
+from ._args import axis_of
+from ._rules import FLOAT32, INT32, as_array, known, known_int, present, require_matrix, same_dtype, scalar
 from .registry import Example, Lowered, register
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir import Op, Spec
-from ._rules import as_array, axis_of, present, require_float
+from ._args import axis_of
+from ._rules import as_array, present, require_float
 from .registry import Example, register
 
 _F = np.dtype(np.float32)
