@@ -69,9 +69,14 @@ _parameters: dict[str, str | None] = {}
 
 
 def declare(op_type: str, param: str | None, attributes: Mapping[str, Any] | None = None) -> None:
-    """Declares the attributes of an op type: those of an MNN parameter table, or name -> default of a custom op."""
+    """Declares the attributes of an op type: those of an MNN parameter table, and further ones, name -> default.
+
+    A further attribute that the table has too is stored there, but has its own default where it is not set: one that differs
+    from the table's must be written to files, and set when a file is read that leaves it out.
+    """
     found = table_attributes(param) if param else {}
-    found.update({name: Attr(default) for name, default in (attributes or {}).items()})
+    stored = {name: attr.field for name, attr in found.items()}
+    found.update({name: Attr(default, stored.get(name)) for name, default in (attributes or {}).items()})
     _attributes[op_type], _parameters[op_type] = found, param
 
 

@@ -13,6 +13,7 @@ from ops.test_lowering import run_lowered
 from ops.test_move import i32, i64, same, x_of
 
 from mnn_core.errors import KernelError, MNNError, ShapeError
+from mnn_core.ir import schema
 from mnn_core.ops import all_ops
 
 MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric", "EDGE": "edge"}
@@ -243,3 +244,11 @@ def test_columns_and_back(size: tuple, kernel: tuple, stride: tuple, dilate: tup
     same(columns, want.reshape(taps, -1))
     back = run("Col2Im", [columns[None], i64(*size), i64(*kernel)], **how)
     np.testing.assert_allclose(apply("Col2Im", attrs, columns[None], i32(*size)), back, rtol=1e-6)
+
+
+def test_reduction_of_a_scatter_is_stored_in_the_binary_op_table() -> None:
+    for op_type, default in (("ScatterNd", None), ("ScatterElements", -1)):
+        attribute = (schema.attributes(op_type) or {})["opType"]
+        assert attribute.default == default
+        assert attribute.field is not None
+        assert attribute.field.type == "BinaryOpOperation"
