@@ -58,50 +58,44 @@ def _identity(source: int, size: int) -> tuple[Region, ...]:
 def _merged(op: Op, made: Mapping[str, Op], specs: Mapping[str, Spec]) -> Op:
     """A Raster with every source that is itself a Raster's output replaced by what that one reads, where possible."""
     regions = join(op["regions"])
-    inputs, fill = list(op.inputs), op["fill"]
-    for name in op.inputs:
-        producer = made.get(name)
-        if producer is None:
-            continue
-        through = _through(inputs, regions, name, producer, specs[name].size, specs[op.outputs[0]].size, fill)
-        if through is not None:
-            inputs, regions, fill = through
-    used = list(dict.fromkeys(r.source for r in regions)) or [0]
-    place = {old: new for new, old in enumerate(used)}
-    regions = [replace(r, source=place[r.source]) for r in regions]
-    return replace(op, inputs=[inputs[i] for i in used], attrs={**op.attrs, "regions": tuple(regions), "fill": fill})
-
-
-def _through(inputs: list[str], regions: list[Region], name: str, producer: Op, between: int, total: int,
-             fill: float | None) -> tuple[list[str], list[Region], float | None] | None:
-    """Inputs, regions, fill of a Raster that reads the producer's sources instead of its output `name`; None if it cannot."""
-    index = inputs.index(name)
-    inputs = list(inputs)
-    sources = []
-    for source in producer.inputs:
-        if source not in inputs:
-            inputs.append(source)
-        sources.append(inputs.index(source))
-    if producer["fill"] is not None:
-        # Elements that no region makes can be handed on only by copies that take all there is, in order.
-        if tuple(regions) != _identity(index, between) or between != total:
-            return None
-        return inputs, [replace(r, source=sources[r.source]) for r in producer["regions"]], producer["fill"]
-    new: list[Region] = []
+    first = made.get(op.inputs[0])
+    if first is not None and first["fill"] is not None and is_identity(op, specs):
+        # Elements that no region makes can be handed on only by a copy that takes all there is, in order.
+        return replace(op, inputs=list(first.inputs), attrs={**first.attrs, "shape": op["shape"]})
+    own: dict[int, list[Region]] = {}
     for r in regions:
-        if r.source != index:
-            new.append(r)
-            continue
-        composed = compose(r, producer["regions"])
-        if composed is None:
+        own.setdefault(r.source, []).append(r)
+    read: list[tuple[str, Region]] = []
+    limit = len(regions)
+    for index, mine in own.items():
+        name = op.inputs[index]
+        producer = made.get(name)
+        composed = _composed(mine, producer["regions"]) if producer is not None and producer["fill"] is None else None
+        if composed is None or producer is None:
+            read += [(name, r) for r in mine]
+        else:
+            read += [(producer.inputs[r.source], r) for r in composed]
+            limit += len(producer["regions"])
+    names: dict[str, int] = {}
+    new = join([replace(r, source=names.setdefault(name, len(names))) for name, r in read])
+    if len(new) > max(MAX_REGIONS, limit):
+        names, new = {name: i for i, name in enumerate(op.inputs)}, regions
+    used = list(dict.fromkeys(r.source for r in new))
+    place = {old: i for i, old in enumerate(used)}
+    inputs = [list(names)[i] for i in used] or op.inputs[:1]
+    regions = [replace(r, source=place[r.source]) for r in new]
+    return replace(op, inputs=inputs, attrs={**op.attrs, "regions": tuple(regions)})
+
+
+def _composed(regions: Sequence[Region], producers: Sequence[Region]) -> list[Region] | None:
+    """Regions that read a Raster's output, as regions that read its sources; None if that takes too many."""
+    found: list[Region] = []
+    for r in regions:
+        composed = compose(r, producers, limit=max(MAX_REGIONS, min(len(producers), 4 * MAX_REGIONS)))
+        if composed is None or len(found) + len(composed) > max(4 * MAX_REGIONS, len(regions)):
             return None
-        new += (replace(c, source=sources[c.source]) for c in composed)
-        if len(new) > max(4 * MAX_REGIONS, len(regions)):
-            return None
-    joined = join(new)
-    if len(joined) > max(MAX_REGIONS, len(regions) + len(producer["regions"])):
-        return None
-    return inputs, joined, fill
+        found += composed
+    return found
 
 
 def _used(ops: Sequence[Op], keep: Collection[str]) -> list[Op]:
