@@ -134,19 +134,24 @@ def _fit(piece: _Copy, maker: _Copy) -> tuple[_Copy | None, list[_Copy]] | None:
     steps = [_digits(d.src, maker, bounded=False) for d in piece.dims]
     if start is None or any(s is None for s in steps):
         return None
+    moves = [s for s in steps if s is not None]
     rest: list[_Copy] = []
     for a, limit in enumerate(maker.dims):
-        moving = [k for k, s in enumerate(steps) if s is not None and s[a]]
-        reach = start[a] + sum((steps[k] or [])[a] * (piece.dims[k].size - 1) for k in moving)
-        if reach < limit.size:
+        room = limit.size - 1 - start[a]
+        for k, move in enumerate(moves):
+            if move[a] > room and piece.dims[k].size > 1:  # its first step leaves the producer already
+                piece, left = piece.cut(k, 1)
+                rest.append(left)
+        moving = [k for k, move in enumerate(moves) if move[a] and piece.dims[k].size > 1]
+        if sum(moves[k][a] * (piece.dims[k].size - 1) for k in moving) <= room:
             continue
         if len(moving) != 1:
             return None
         k = moving[0]
-        piece, left = piece.cut(k, (limit.size - 1 - start[a]) // (steps[k] or [])[a] + 1)
+        piece, left = piece.cut(k, room // moves[k][a] + 1)
         rest.append(left)
     src = maker.src + sum(i * d.src for i, d in zip(start, maker.dims))
-    dims = tuple(_Dim(d.size, sum(i * m.src for i, m in zip(s or [], maker.dims)), d.dst) for d, s in zip(piece.dims, steps))
+    dims = tuple(_Dim(d.size, sum(i * m.src for i, m in zip(s, maker.dims)), d.dst) for d, s in zip(piece.dims, moves))
     return _Copy(src, piece.dst, dims), rest
 
 
