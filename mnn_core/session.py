@@ -19,11 +19,7 @@ from .ir import Graph, Spec, TensorInfo
 from .ir.dtypes import stored_dtype
 from .plan import Controls, Placement, Plan, Planner, Runner, Stage, Store
 from .report import Key, Memory, Profile, profiled
-
-try:
-    from .runtime import CancelToken, default_threads
-except ImportError:
-    from .plan._standin import CancelToken, default_threads
+from .runtime import CancelToken, default_threads
 
 LEVELS = ("low", "normal", "high")
 #: Plans that `run` finds by shapes alone, without looking at anything else.

@@ -10,11 +10,7 @@ import numpy as np
 
 from ..errors import BackendError
 from ..ir import Op, Spec
-
-try:
-    from ..runtime import KernelRow, NativeLibrary, SharedStore
-except ImportError:
-    from ..plan._standin import KernelRow, NativeLibrary, SharedStore
+from ..runtime import KernelRow, NativeLibrary, SharedStore
 from .base import BackendConfig, Device, KernelBackend, PythonKernel, Segment, Support
 
 _libraries: dict[tuple[str, str | None], NativeLibrary] = {}
@@ -58,6 +54,13 @@ class NativeBackend(KernelBackend):
             raise BackendError(f"backend {self.id!r}: this machine has no instruction set {isa!r}; it has: {', '.join(known)}")
         self.native = self.library(isa)
         self.shared = SharedStore()
+
+    def packed_bytes(self) -> int:
+        return self.shared.nbytes
+
+    @classmethod
+    def op_types(cls) -> set[str]:
+        return cls.library().op_types()
 
     def rows(self, op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> list[KernelRow]:
         """Kernel rows for an op on these types, best first."""

@@ -15,11 +15,7 @@ from ..backends.base import Backend, Executable, KernelBackend, Segment, Support
 from ..backends.native import NativeBackend
 from ..ir import Op, Region, Spec, decoded, schema
 from ..report import Key
-
-try:
-    from ..runtime import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
-except ImportError:
-    from ._standin import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
+from ..runtime import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
 from . import memory
 from .layout import PLAIN, Fit, fit, ranked, stored_bytes
 from .place import Placement, unsupported

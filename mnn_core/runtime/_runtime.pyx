@@ -1,6 +1,31 @@
-"""The native part: kernel libraries, thread pool, and the loop that runs a plan. Holds no arithmetic."""
+# distutils: language = c++
+"""The native part: kernel libraries, prepared kernels, and the loop that runs a program. Holds no arithmetic."""
 
-cdef extern from "mnn/kernel.h":
-    enum: MNN_KERNEL_ABI
+import os
+from time import perf_counter as _clock
 
-KERNEL_ABI = MNN_KERNEL_ABI
+import numpy as np
+
+from ..errors import BackendError, CancelledError, KernelError, MNNError
+from ..ir.region import Region, flatten
+
+cimport numpy as cnp
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memset
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from . cimport native
+
+cnp.import_array()
+
+KERNEL_ABI = native.MNN_KERNEL_ABI
+
+
+class Declined(Exception):
+    """A kernel row does not take an op; the text says why."""
+
+
+include "tensors.pxi"
+include "kernels.pxi"
+include "program.pxi"
