@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from . import inputs as boundary
 from . import plugins
 from .backends.base import Backend, BackendConfig
+from .backends.select import open_backends
 from .errors import BackendError, GraphError, InputError
 from .ir import Graph, Spec, TensorInfo
 from .ir.dtypes import stored_dtype
@@ -24,7 +24,6 @@ from .runtime import CancelToken, default_threads
 LEVELS = ("low", "normal", "high")
 #: Plans that `run` finds by shapes alone, without looking at anything else.
 _MAX_FAST = 8
-_told: set[str] = set()
 
 
 def load(
@@ -58,51 +57,13 @@ def load(
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise BackendError(f"threads={threads!r}: expected a positive integer, or None for all that this process may use")
     config = BackendConfig(threads or default_threads(), precision, memory, power, dict(options or {}))
-    return Model(graph, _open(backend, config), strict=strict)
+    return Model(graph, open_backends(backend, config), strict=strict)
 
 
 def _read(source: str | Path | bytes) -> Graph:
     from .formats import read_mnn  # late: a graph at hand needs no file formats
 
     return read_mnn(source)
-
-
-def _open(backend: str | Sequence[str], config: BackendConfig) -> list[Backend]:
-    """Backends in order of preference, the reference backend last; options are the first one's."""
-    asked = [backend] if isinstance(backend, str) else list(backend)
-    if not asked:
-        raise BackendError("backend=[]: name at least one backend, or leave it out for the fastest CPU backend")
-    names: list[str] = []
-    for name in asked:
-        names += _cpu(warn=True) if name in ("cpu", "auto") else [name]
-    opened: list[Backend] = []
-    for name in dict.fromkeys(names):
-        opened.append(_open_one(name, config if not opened else _without_options(config)))
-    if isinstance(backend, str) and not opened[0].host:
-        opened += [_open_one(name, _without_options(config)) for name in _cpu(warn=False)]
-    if all(b.id != "numpy" for b in opened):
-        opened.append(_open_one("numpy", _without_options(config)))
-    return opened
-
-
-def _open_one(name: str, config: BackendConfig) -> Backend:
-    cls, devices = plugins.open_backend(name)
-    return cls(devices[0], config)
-
-
-def _without_options(config: BackendConfig) -> BackendConfig:
-    return BackendConfig(config.threads, config.precision, config.memory, config.power)
-
-
-def _cpu(warn: bool) -> list[str]:
-    """The fastest CPU backend that is installed."""
-    found, remark = plugins.cpu_backends()
-    if found:
-        return found[:1]
-    if warn and remark not in _told:
-        _told.add(remark)
-        warnings.warn(remark, RuntimeWarning, stacklevel=4)
-    return ["numpy"]
 
 
 class Model:

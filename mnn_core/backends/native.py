@@ -62,6 +62,9 @@ class NativeBackend(KernelBackend):
     def op_types(cls) -> set[str]:
         return cls.library().op_types()
 
+    def packed_bytes(self) -> int:
+        return self.shared.nbytes
+
     def rows(self, op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> list[KernelRow]:
         """Kernel rows for an op on these types, best first."""
         return self.native.rows(op.type, [None if s is None else type_name(s.dtype) for s in inputs],

@@ -8,7 +8,8 @@ import pytest
 from graphs import graph, info
 
 import mnn_core as mnn
-from mnn_core import plugins, session
+from mnn_core import plugins
+from mnn_core.backends import select
 from mnn_core.ops import definition
 
 
@@ -109,7 +110,7 @@ def test_profile_has_foreign_segments_too(wave):
 
 
 def test_without_a_cpu_backend_numpy_runs_and_one_warning_names_the_package(wave, monkeypatch):
-    monkeypatch.setattr(session, "_told", set())
+    monkeypatch.setattr(select, "_told", set())
     g = graph(["y = Neg(x)"], ["x"], ["y"])
     with pytest.warns(RuntimeWarning, match="pip install mnn-cpu-x86"):
         mnn.load(g)
