@@ -1,5 +1,8 @@
 """Every error that mnn_core raises on purpose. Each message names who, what was found and expected, and what to do."""
 
+import sys
+import warnings
+
 
 class MNNError(Exception):
     """Base of all errors of mnn_core and its plugins."""
@@ -51,3 +54,11 @@ class CancelledError(MNNError):
 
 class PlacementWarning(UserWarning):
     """Some ops run on another backend than the one asked for; the message names them."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warns at the line outside of mnn_core that led here, however deep the call."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mnn_core":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

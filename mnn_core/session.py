@@ -14,7 +14,7 @@ from . import inputs as boundary
 from . import plugins
 from .backends.base import Backend, BackendConfig
 from .backends.select import open_backends
-from .errors import BackendError, GraphError, InputError
+from .errors import BackendError, InputError
 from .ir import Graph, Spec, TensorInfo
 from .ir.dtypes import stored_dtype
 from .plan import Controls, Placement, Plan, Planner, Runner, Stage, Store
@@ -277,5 +277,3 @@ class Model:
 
         write_mnn(self.graph, path)
 
-
-__all__ = ["GraphError", "Model", "load"]

@@ -55,9 +55,6 @@ class NativeBackend(KernelBackend):
         self.native = self.library(isa)
         self.shared = SharedStore()
 
-    def packed_bytes(self) -> int:
-        return self.shared.nbytes
-
     @classmethod
     def op_types(cls) -> set[str]:
         return cls.library().op_types()

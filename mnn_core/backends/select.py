@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 from .. import plugins
@@ -23,12 +22,12 @@ def open_backends(backend: str | Sequence[str], config: BackendConfig) -> list[B
         raise BackendError("backend=[]: name at least one backend, or leave it out for the fastest CPU backend")
     names: list[str] = []
     for name in asked:
-        names += _cpu(warn=True) if name in ("cpu", "auto") else [name]
+        names += _cpu(tell=True) if name in ("cpu", "auto") else [name]
     opened: list[Backend] = []
     for name in dict.fromkeys(names):
         opened.append(_open_one(name, config if not opened else _without_options(config)))
     if isinstance(backend, str) and not opened[0].host:
-        opened += [_open_one(name, _without_options(config)) for name in _cpu(warn=False)]
+        opened += [_open_one(name, _without_options(config)) for name in _cpu(tell=False)]
     if all(b.id != "numpy" for b in opened):
         opened.append(_open_one("numpy", _without_options(config)))
     return opened
@@ -43,12 +42,12 @@ def _without_options(config: BackendConfig) -> BackendConfig:
     return BackendConfig(config.threads, config.precision, config.memory, config.power)
 
 
-def _cpu(warn: bool) -> list[str]:
+def _cpu(tell: bool) -> list[str]:
     """The fastest CPU backend that is installed."""
     found, remark = plugins.cpu_backends()
     if found:
         return found[:1]
-    if warn and remark not in _told:
+    if tell and remark not in _told:
         _told.add(remark)
-        warnings.warn(remark, RuntimeWarning, stacklevel=5)
+        warn(remark, RuntimeWarning)
     return ["numpy"]

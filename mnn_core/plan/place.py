@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..backends.base import Backend
-from ..errors import BackendError, PlacementWarning, UnsupportedOpError
+from ..errors import BackendError, PlacementWarning, UnsupportedOpError, warn
 from ..ir import Op, Spec
 
 
@@ -103,12 +101,4 @@ class Announcer:
         text = f"{len(others)} of {len(placements)} ops do not run on {self._wanted.id!r}: {shown}"
         if self._strict:
             raise BackendError(f"{text}. strict=True makes this an error; without it they run where named here")
-        warnings.warn(f"{text}. model.placement() has all reasons", PlacementWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """How far up the stack the caller's own code is, as `warnings.warn` counts."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mnn_core"):
-        level, frame = level + 1, frame.f_back
-    return level
+        warn(f"{text}. model.placement() has all reasons", PlacementWarning)
