@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import plugins
-from ..errors import BackendError
+from ..errors import BackendError, warn
 from .base import Backend, BackendConfig
 
 _told: set[str] = set()
