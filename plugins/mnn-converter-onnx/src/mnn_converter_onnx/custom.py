@@ -1,0 +1,75 @@
+"""Operators without a rule: registered custom ops, functions of the ONNX standard, and unknown ones that are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from mnn_core import Op
+from mnn_core.ir import schema
+
+from .builder import Builder
+from .node import Node
+from .rules import Unsupported
+
+
+def add_registered(node: Node, b: Builder) -> None:
+    """An operator that maps to a registered op: attributes of equal names are taken over."""
+    op_type = b.context.custom[node.domain, node.op_type]
+    known = schema.attributes(op_type) or {}
+    unknown = sorted(set(node.attrs) - set(known))
+    if unknown:
+        raise Unsupported(f"op {op_type!r} has no attribute {unknown[0]!r}; it has: {', '.join(sorted(known)) or 'none'}")
+    attrs = {name: _like(value, known[name].default) for name, value in node.attrs.items()}
+    b.op(op_type, node.inputs, node.outputs, **attrs)
+
+
+def _like(value: object, default: object) -> object:
+    """ONNX has no booleans and writes whole floats as it likes; the default tells what is meant."""
+    if isinstance(default, bool):
+        return bool(value)
+    if isinstance(default, float) and isinstance(value, int):
+        return float(value)
+    return value
+
+
+def standard_function(node: Node) -> onnx.FunctionProto | None:
+    """The body by which the ONNX standard defines an operator, where it does so without looking at types."""
+    if not onnx.defs.has(node.op_type, node.domain):
+        return None
+    try:
+        found = onnx.defs.get_schema(node.op_type, node.version, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+    return found.function_body if found.has_function else None
+
+
+def add_unknown(node: Node, b: Builder) -> None:
+    """An operator that nobody knows, kept as MNN keeps it: op Extra with the attributes as they are."""
+    attr = []
+    for key, value in sorted(node.attrs.items()):
+        if isinstance(value, onnx.GraphProto):
+            raise Unsupported(f"attribute {key!r} is a graph, which a custom op cannot keep")
+        attr.append({"key": key, **_field(value)})
+    attr.append({"key": "onnx_opset_version", "i": node.version})
+    b.graph.ops.append(Op("Extra", list(node.inputs), list(node.outputs),
+                          {"type": node.op_type, "engine": "ONNX", "attr": tuple(attr)}, name=node.name))
+    for name in node.outputs:
+        if name:
+            b.declare(name, None)
+
+
+def _field(value: object) -> dict[str, object]:
+    if isinstance(value, int):
+        return {"i": int(np.clip(value, -2**31, 2**31 - 1))}
+    if isinstance(value, float):
+        return {"f": value}
+    if isinstance(value, str):
+        return {"s": value}
+    if isinstance(value, tuple) and value and isinstance(value[0], str):
+        return {"list": {"s": value}}
+    if isinstance(value, tuple) and value and isinstance(value[0], float):
+        return {"list": {"f": np.array(value, np.float32)}}
+    if isinstance(value, tuple):
+        return {"list": {"i": tuple(int(np.clip(v, -2**31, 2**31 - 1)) for v in value)}}
+    raise Unsupported(f"an attribute of kind {type(value).__name__} cannot be kept in a custom op")

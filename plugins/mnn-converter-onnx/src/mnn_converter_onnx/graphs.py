@@ -1,0 +1,175 @@
+"""Converts graphs node by node: outermost ones, bodies of control flow, and functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+
+from mnn_core import Graph, MNNError, ModelFormatError, TensorInfo
+from mnn_core.ir.dtypes import stored_dtype
+
+from . import custom, rules
+from .builder import Builder
+from .node import Node, attribute
+from .rules import Unsupported
+from .scope import Scope, sorted_nodes
+from .tensors import declared_dtype, sparse_to_array, to_array
+
+#: What damaged attributes make of a rule that takes them for what the operator's definition says.
+_DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+
+
+def tensor_info(info: onnx.ValueInfoProto, name: str) -> TensorInfo:
+    """The declared name, dtype and shape of a graph input or output."""
+    if not info.type.HasField("tensor_type"):
+        raise Unsupported(f"graph input or output {info.name!r} is a {info.type.WhichOneof('value') or 'value without a type'}; only "
+                          "tensors are supported")
+    kind = info.type.tensor_type
+    dtype = declared_dtype(kind.elem_type, f"tensor {info.name!r}") if kind.elem_type else None
+    if not kind.HasField("shape"):
+        return TensorInfo(name, dtype, None)
+    dims = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in kind.shape.dim)
+    return TensorInfo(name, dtype, dims, tuple(d.dim_param or None for d in kind.shape.dim))
+
+
+def add_constants(proto: onnx.GraphProto, scope: Scope) -> None:
+    """Initializers, dense and sparse, become constants."""
+    folder = scope.builder.context.folder
+    for tensor in proto.initializer:
+        array = to_array(tensor, folder, f"initializer {tensor.name!r}")
+        scope.builder.const(array, scope.new(tensor.name))
+    for sparse in proto.sparse_initializer:
+        array = sparse_to_array(sparse, folder, f"sparse initializer {sparse.values.name!r}")
+        scope.builder.const(array, scope.new(sparse.values.name))
+
+
+def add_inputs(proto: onnx.GraphProto, scope: Scope) -> None:
+    """Graph inputs; those that have an initializer are constants (as up to IR version 3)."""
+    for info in proto.input:
+        if info.name in scope.names:
+            continue
+        found = tensor_info(info, scope.new(info.name))
+        scope.builder.declare(found.name, found.dtype, None if found.shape is None else len(found.shape))
+        scope.builder.graph.inputs.append(found)
+
+
+def add_nodes(nodes: Any, wanted: list[str], scope: Scope) -> None:
+    """Converts the nodes that the wanted tensors need."""
+    for proto in sorted_nodes(nodes, wanted):
+        add_node(proto, scope)
+
+
+def add_outputs(proto: onnx.GraphProto, scope: Scope) -> None:
+    """Graph outputs. An input that is an output as well, or one that is named twice, goes through an Identity."""
+    graph = scope.builder.graph
+    inputs = {i.name for i in graph.inputs}
+    for info in proto.output:
+        tensor = scope.find(info.name)
+        if tensor in inputs and scope.builder.parent is not None:
+            copy = scope.builder.context.fresh(info.name)
+            scope.builder.op("Identity", [tensor], [copy])
+            tensor = copy
+        declared = tensor_info(info, tensor) if info.type.HasField("tensor_type") else TensorInfo(tensor, None, None)
+        if declared.dtype is None:
+            declared = TensorInfo(tensor, scope.builder.dtype(tensor), declared.shape, declared.dim_names)
+        graph.outputs.append(declared)
+
+
+def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
+    """Converts a node: by its rule, as a custom op, as a function of the model, or as one of the standard's functions."""
+    builder, context = scope.builder, scope.builder.context
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    label = f"{domain + '.' if domain else ''}{proto.op_type} {proto.name or ', '.join(proto.output)!r}"
+    inputs = [scope.find(n) if n else "" for n in proto.input]
+    outputs = [scope.new(n) if n else "" for n in proto.output]
+    node = Node(proto.op_type, domain, scope.opsets.get(domain, 0), proto.name or (outputs[0] if outputs else ""), inputs, outputs)
+    outer_name, builder.node_name = builder.node_name, node.name if not scope.calls else context.fresh(node.name)
+    try:
+        function = context.functions.get((domain, proto.op_type))
+        rule = rules.find(domain, proto.op_type, node.version)
+        if function is None and rule is None and domain == "" and not node.version:
+            raise ModelFormatError(f"{label}: the model imports no operator set of ONNX")
+        attrs = {}
+        for a in proto.attribute:
+            if not a.ref_attr_name:
+                attrs[a.name] = attribute(a, context.folder, label)
+            elif a.ref_attr_name in scope.refs:
+                attrs[a.name] = scope.refs[a.ref_attr_name]
+        node.attrs = attrs
+        if function is not None:
+            call(function, node, scope)
+        elif (domain, proto.op_type) in context.custom:
+            custom.add_registered(node, builder)
+        elif rule is not None:
+            if any(isinstance(v, onnx.GraphProto) for v in attrs.values()):
+                rule.convert(node, scope)  # type: ignore[arg-type]
+            else:
+                rule.convert(node, builder)
+        elif (standard := custom.standard_function(node)) is not None:
+            call(standard, node, scope)
+        elif context.allow_custom_op:
+            custom.add_unknown(node, builder)
+        else:
+            raise Unsupported("there is no conversion for this operator" + (f" in version {node.version}" if not domain else ""))
+    except Unsupported as error:
+        context.report(f"{domain + '.' if domain else ''}{proto.op_type}", node.name, str(error).removeprefix(f"{label}: "))
+    except MNNError:
+        raise
+    except _DAMAGE as error:
+        raise ModelFormatError(f"{label} is damaged: {type(error).__name__}: {error}") from error
+    finally:
+        builder.node_name = outer_name
+
+
+def call(function: onnx.FunctionProto, node: Node, scope: Scope) -> None:
+    """Puts a function's body in the place of a call. Raises ModelFormatError for functions that call themselves."""
+    key = (node.domain, node.op_type)
+    if key in scope.calls:
+        raise ModelFormatError(f"function {node.op_type!r} calls itself")
+    scope.builder.context.expand(len(function.node))
+    refs = {**{a.name: attribute(a, None, str(node)) for a in function.attribute_proto}, **node.attrs}
+    opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
+    inner = Scope(scope.builder, refs=refs, opsets=opsets or scope.opsets, calls=(*scope.calls, key))
+    for name, tensor in zip(function.input, [*node.inputs, *[""] * (len(function.input) - len(node.inputs))]):
+        inner.bind(name, tensor)
+    add_nodes(function.node, list(function.output), inner)
+    for name, tensor in zip(function.output, node.outputs):
+        if tensor:
+            scope.builder.identity(inner.find(name), tensor)
+
+
+def inline(proto: onnx.GraphProto, scope: Scope) -> list[str]:
+    """Converts a graph without inputs in the place where it is used; returns its outputs."""
+    inner = Scope(scope.builder, scope)
+    add_constants(proto, inner)
+    add_nodes(proto.node, [o.name for o in proto.output], inner)
+    return [inner.find(o.name) for o in proto.output]
+
+
+def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, dtypes: list[np.dtype] | None = None) -> tuple[Builder, Scope]:
+    """Converts a body of control flow; it becomes one of the root's subgraphs. dtypes: of inputs that declare none."""
+    context = scope.builder.context
+    graph = Graph(name=context.fresh(stem))
+    context.root.subgraphs[graph.name] = graph
+    builder = Builder(context, graph, scope.builder)
+    inner = Scope(builder, scope)
+    add_constants(proto, inner)
+    clash = [i.name for i in proto.input if i.name in inner.names]
+    if clash:
+        raise ModelFormatError(f"{stem!r}: {clash[0]!r} is both an input and an initializer of the body")
+    for i, info in enumerate(proto.input):
+        tensor = inner.new(info.name)
+        found = tensor_info(info, tensor) if info.type.HasField("tensor_type") else TensorInfo(tensor, None, None)
+        dtype = found.dtype or (dtypes[i] if dtypes and i < len(dtypes) else None)
+        builder.declare(tensor, dtype, None if found.shape is None else len(found.shape))
+        graph.inputs.append(TensorInfo(tensor, dtype, found.shape, found.dim_names))
+    add_nodes(proto.node, [o.name for o in proto.output], inner)
+    add_outputs(proto, inner)
+    return builder, inner
+
+
+def same_stored(a: np.dtype, b: np.dtype) -> bool:
+    """Whether two declared dtypes are computed in one dtype."""
+    return stored_dtype(a) == stored_dtype(b)

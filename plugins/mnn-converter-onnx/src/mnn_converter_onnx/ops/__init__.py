@@ -1,0 +1,10 @@
+"""Conversion rules, one file per family of operators."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+
+def load_rules() -> None:
+    """Imports every file of this package, which registers its rules."""
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
