@@ -9,9 +9,11 @@ import numpy as np
 
 from mnn_core import Graph, ModelFormatError, Op, TensorInfo
 from mnn_core.ir.dtypes import dtype_name, stored_dtype
+from mnn_core.ops import find
 from mnn_core.passes.constant_folding import fold_op
 
 from .context import Context
+from .rules import Unsupported
 from .tensors import as_stored
 
 #: Ops whose first output has the rank of their first input.
@@ -67,6 +69,8 @@ class Builder:
 
         dtype: the declared dtype of the outputs, that of input 0 if not given. Ops on small constants are computed at once.
         """
+        if find(op_type) is None:
+            raise Unsupported(f"it needs op {op_type!r}, which is not among the ops that are loaded")
         stem = self.node_name or op_type
         names = [self.context.fresh(f"{stem}/{op_type}") for _ in range(outputs)] if isinstance(outputs, int) else list(outputs)
         ins = list(inputs)
@@ -149,7 +153,15 @@ class Builder:
             return len(constant.shape)
         if name in self._ranks:
             return self._ranks[name]
-        return self.context.rank(self._origin.get(name, name))
+        shape = self.shape(name)
+        return None if shape is None else len(shape)
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """Shape of a tensor as far as it can be told before the model runs."""
+        constant = self.graph.constants.get(name)
+        if constant is not None:
+            return tuple(constant.shape)
+        return self.context.shape(self._origin[name]) if name in self._origin else None
 
     # Short forms of the commonest ops.
 

@@ -10,7 +10,7 @@ import onnx
 
 from mnn_core import ConversionError, Graph, ModelFormatError
 
-from .ranks import inferred_ranks
+from .shapes import Shape, inferred_shapes
 
 #: Nodes that the functions of a model may expand to in all; a small file can ask for billions.
 _MAX_EXPANDED = 200_000
@@ -35,7 +35,7 @@ class Context:
     problems: list[tuple[str, str, str]] = field(default_factory=list)
     expanded: int = 0
     _counters: Counter[str] = field(default_factory=Counter)
-    _ranks: dict[str, int] | None = None
+    _shapes: dict[str, Shape] | None = None
 
     def fresh(self, stem: str) -> str:
         """A tensor or subgraph name that nothing uses yet; it is taken from now on."""
@@ -46,11 +46,11 @@ class Context:
         self.taken.add(name)
         return name
 
-    def rank(self, name: str) -> int | None:
-        """Rank of an ONNX tensor by ONNX's own shape inference, which is run when it is first asked for."""
-        if self._ranks is None:
-            self._ranks = inferred_ranks(self.model)
-        return self._ranks.get(name)
+    def shape(self, name: str) -> Shape | None:
+        """Shape of an ONNX tensor by ONNX's own shape inference, which is run when it is first asked for."""
+        if self._shapes is None:
+            self._shapes = inferred_shapes(self.model)
+        return self._shapes.get(name)
 
     def expand(self, nodes: int) -> None:
         """Counts nodes that come out of functions. Raises ModelFormatError if there are too many."""

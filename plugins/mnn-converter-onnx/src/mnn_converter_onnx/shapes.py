@@ -1,4 +1,4 @@
-"""Ranks of the tensors of a model, by ONNX's own shape inference."""
+"""Shapes of the tensors of a model, by ONNX's own shape inference."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import onnx
 _SMALL = 4096
 
 
-def inferred_ranks(model: onnx.ModelProto) -> dict[str, int]:
-    """Tensor name -> rank, for what shape inference can tell; names that two graphs use differently are left out."""
+Shape = tuple["int | None", ...]
+
+
+def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
+    """Tensor name -> shape, for what shape inference can tell; names that two graphs use differently are left out."""
     slim = onnx.ModelProto()
     slim.CopyFrom(model)
     for graph in _graphs(slim.graph):
@@ -23,16 +26,16 @@ def inferred_ranks(model: onnx.ModelProto) -> dict[str, int]:
         slim = onnx.shape_inference.infer_shapes(slim, data_prop=True)
     except Exception:  # it raises its own kinds, and plain ones; what it says of the declared shapes is kept then
         pass
-    ranks: dict[str, int] = {}
+    shapes: dict[str, Shape] = {}
     clashes = set()
     for graph in _graphs(slim.graph):
         for info in (*graph.input, *graph.value_info, *graph.output):
             kind = info.type.tensor_type
             if info.type.HasField("tensor_type") and kind.HasField("shape"):
-                rank = len(kind.shape.dim)
-                if ranks.setdefault(info.name, rank) != rank:
+                shape = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value > 0 else None for d in kind.shape.dim)
+                if shapes.setdefault(info.name, shape) != shape:
                     clashes.add(info.name)
-    return {name: rank for name, rank in ranks.items() if name not in clashes}
+    return {name: shape for name, shape in shapes.items() if name not in clashes}
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

@@ -1,0 +1,151 @@
+"""If, Loop and Scan, in MNN's forms: what a body reads from outside becomes an input of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mnn_core import ModelFormatError, Op, TensorInfo
+
+from ..builder import Builder
+from ..graphs import inline, subgraph
+from ..node import Node
+from ..rules import Unsupported, rule
+from ..scope import Scope
+
+
+@rule("If")
+def if_(node: Node, scope: Any) -> None:
+    """A branch that is certain takes the place of the node."""
+    b: Builder = scope.builder
+    condition = b.value(node.inputs[0])
+    if condition is not None and condition.size == 1:
+        results = inline(node["then_branch" if condition.reshape(-1)[0] else "else_branch"], scope)
+        if len(results) < len(node.outputs):
+            raise ModelFormatError(f"{node}: {len(node.outputs)} outputs, but the branch has {len(results)}")
+        for result, output in zip(results, node.outputs):
+            if output:
+                b.identity(result, output)
+        return
+    sides = [subgraph(node[f"{side}_branch"], scope, f"{node.name}/{side}")[0] for side in ("then", "else")]
+    captured = list(dict.fromkeys(name for side in sides for name in side.captures))
+    results = [[o.name for o in side.graph.outputs] for side in sides]
+    if min(map(len, results)) < len(node.outputs):
+        raise ModelFormatError(f"{node}: {len(node.outputs)} outputs, but its branches have {len(results[0])} and {len(results[1])}")
+    wanted = [(output, pair) for output, pair in zip(node.outputs, zip(*results)) if output]
+    attrs = {"then_graph": sides[0].graph.name, "else_graph": sides[1].graph.name,
+             "aliases_inputs": ({"data": ()}, *({"data": (name,)} for name in captured)),
+             "aliases_outputs": tuple({"data": pair} for _, pair in wanted)}
+    b.graph.ops.append(Op("If", [node.inputs[0], *captured], [output for output, _ in wanted], attrs, name=node.name))
+    for output, pair in wanted:
+        b.declare(output, sides[0].dtype(pair[0]))
+
+
+@rule("Loop")
+def loop(node: Node, scope: Any) -> None:
+    b: Builder = scope.builder
+    trips = node.input(0) or b.const(np.int32(2**31 - 1))
+    condition = node.input(1) or b.const(np.int32(1))
+    state = node.inputs[2:]
+    proto = node["body"]
+    if len(proto.input) != 2 + len(state) or len(proto.output) < 1 + len(state):
+        raise ModelFormatError(f"{node}: {len(state)} loop variables; its body has {len(proto.input)} inputs, {len(proto.output)} "
+                               "outputs")
+    dtypes = [np.dtype(np.int64), np.dtype(np.bool_), *(b.dtype(n) for n in state)]
+    body, _ = subgraph(proto, scope, f"{node.name}/body", dtypes)
+    scans = len(proto.output) - 1 - len(state)
+    outputs = [*node.outputs, *[""] * (len(state) + scans - len(node.outputs))]
+    add_while(b, node.name, body, [trips, condition, *state], outputs[:len(state)], outputs[len(state):])
+
+
+def add_while(b: Builder, name: str, body: Builder, inputs: list[str], finals: list[str], scans: list[str]) -> None:
+    """Adds the While of a finished body. inputs: trips, condition, variables; what the body captured is appended to them."""
+    count = len(inputs) - 2
+    graph = body.graph
+    by_name = {i.name: i for i in graph.inputs}
+    own = [i for i in graph.inputs if i.name not in body.captures]
+    graph.inputs[:] = [*own, *(by_name[n] for n in body.captures)]
+    copies = []
+    for captured in body.captures:
+        body.node_name = ""
+        copy = body.context.fresh(f"{captured}/next")
+        body.op("Identity", [captured], [copy])
+        copies.append(TensorInfo(copy, body.dtype(captured), None))
+    graph.outputs[:] = [*graph.outputs[:1 + count], *copies, *graph.outputs[1 + count:]]
+    outputs = [n or b.context.fresh(f"{name}/unused") for n in finals]
+    unused = [b.context.fresh(f"{name}/unused") for _ in body.captures]
+    stacked = [n or b.context.fresh(f"{name}/unused") for n in scans]
+    ports = [i.name for i in graph.inputs]
+    attrs = {"body_graph": graph.name, "aliases_inputs": tuple({"data": (p,)} for p in ports),
+             "aliases_outputs": tuple(o.name for o in graph.outputs)}
+    b.graph.ops.append(Op("While", [*inputs, *body.captures], [*outputs, *unused, *stacked], attrs, name=name))
+    for output, info in zip([*outputs, *unused, *stacked], graph.outputs[1:]):
+        b.declare(output, info.dtype or body.dtype(info.name))
+
+
+@rule("Scan", since=9)
+def scan(node: Node, scope: Any) -> None:
+    """A Loop over the scanned axis whose body picks its slice of each scanned input."""
+    b: Builder = scope.builder
+    proto, count = node["body"], node["num_scan_inputs"]
+    state, scanned = node.inputs[:len(node.inputs) - count], node.inputs[len(node.inputs) - count:]
+    outs = len(proto.output) - len(state)
+    if not 1 <= count <= len(node.inputs) or outs < 0 or len(proto.input) != len(node.inputs):
+        raise ModelFormatError(f"{node}: {len(node.inputs)} inputs, {count} of them scanned; its body has {len(proto.input)} inputs and "
+                               f"{len(proto.output)} outputs")
+    axes, backward = node.get("scan_input_axes", (0,) * count), node.get("scan_input_directions", (0,) * count)
+    out_axes, out_backward = node.get("scan_output_axes", (0,) * outs), node.get("scan_output_directions", (0,) * outs)
+    zero = b.const(np.int32(0))
+    trips = b.op("GatherV2", [b.shape_of(scanned[0]), b.const(np.int32(axes[0])), zero], dtype=np.int64)
+    slices = [n if not r else b.op("Reverse", [n, b.const(np.array([a], np.int32))]) for n, a, r in zip(scanned, axes, backward)]
+    body = _scan_body(node, scope, state, slices, axes)
+    finals = [*node.outputs, *[""] * (len(proto.output) - len(node.outputs))]
+    stacked = [b.context.fresh(f"{node.name}/stacked") for _ in range(outs)]
+    add_while(b, node.name, body, [trips, b.const(np.int32(1)), *state], finals[:len(state)], stacked)
+    for made, name, axis, reverse in zip(stacked, finals[len(state):], out_axes, out_backward):
+        if not name:
+            continue
+        if reverse:
+            made = b.op("Reverse", [made, b.const(np.array([0], np.int32))])
+        if axis:
+            rank = _scan_rank(proto, len(state) + finals[len(state):].index(name))
+            if rank is None:
+                raise Unsupported("scan_output_axes with a body output of unknown rank")
+            order = list(range(1, rank + 1))
+            order.insert(axis % (rank + 1), 0)
+            b.op("Permute", [made], [name], dims=tuple(order))
+        else:
+            b.op("Identity", [made], [name])
+
+
+def _scan_rank(proto: Any, index: int) -> int | None:
+    kind = proto.output[index].type.tensor_type
+    return len(kind.shape.dim) if kind.HasField("shape") else None
+
+
+def _scan_body(node: Node, scope: Any, state: list[str], slices: list[str], axes: tuple[int, ...]) -> Builder:
+    """The body with its scanned inputs replaced by slices of whole tensors, and a counter and a condition before the others."""
+    b: Builder = scope.builder
+    dtypes = [b.dtype(n) for n in (*state, *slices)]
+    body, _ = subgraph(node["body"], scope, f"{node.name}/body", dtypes)
+    graph = body.graph
+    own = [i for i in graph.inputs if i.name not in body.captures]
+    ports = own[len(state):]
+    counter, going, still = (b.context.fresh(f"{node.name}/{part}") for part in ("i", "going", "still"))
+    first: list[Op] = []
+    for whole, axis, port in zip(slices, axes, ports):
+        body.capture(whole)
+        zero = body.const(np.int32(axis))
+        first.append(Op("GatherV2", [whole, counter, zero], [port.name], name=port.name))
+    if still not in body.known:
+        graph.constants[still] = np.array(1, np.int32)
+    graph.ops[:0] = first
+    captured = [i for i in graph.inputs if i.name in body.captures]
+    graph.inputs[:] = [TensorInfo(counter, np.dtype(np.int64), ()), TensorInfo(going, np.dtype(np.bool_), ()), *own[:len(state)],
+                       *captured]
+    graph.outputs.insert(0, TensorInfo(still, np.dtype(np.bool_), ()))
+    return body
+
+
+__all__ = ["Scope", "add_while", "if_", "loop", "scan"]

@@ -1,0 +1,126 @@
+"""Reductions, arg, top-k, cumulative sums, and normalisation by a norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..builder import Builder
+from ..node import Node
+from ..rules import Unsupported, rule
+
+_DIRECT = {"ReduceSum": "SUM", "ReduceMean": "MEAN", "ReduceMax": "MAXIMUM", "ReduceMin": "MINIMUM", "ReduceProd": "PROD"}
+
+
+@rule(*_DIRECT, "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
+def reduce(node: Node, b: Builder) -> None:
+    x, axes_input, axes = node.inputs[0], node.input(1), node.get("axes")
+    if axes is None and axes_input:
+        axes = b.vector(axes_input, f"{node}: the axes")
+        axes_input = "" if axes is not None else axes_input
+    keep = bool(node.get("keepdims", 1))
+    if not axes and not axes_input and node.get("noop_with_empty_axes", 0):
+        _elementwise(node, b, x)
+        return
+    attrs: dict[str, Any] = {"keepDims": keep, **({"dim": tuple(axes)} if axes else {})}
+
+    def over(kind: str, x: str, outputs: list[str] | int = 1, keep_dims: bool = keep) -> str:
+        return b.op("Reduction", [x, axes_input], outputs, dtype=b.dtype(x), operation=kind, **{**attrs, "keepDims": keep_dims})
+
+    if node.op_type in _DIRECT:
+        over(_DIRECT[node.op_type], x, node.outputs)
+    elif node.op_type == "ReduceL1":
+        over("SUM", b.unary("ABS", x), node.outputs)
+    elif node.op_type == "ReduceSumSquare":
+        over("SUM", b.binary("MUL", x, x), node.outputs)
+    elif node.op_type == "ReduceL2":
+        b.unary("SQRT", over("SUM", b.unary("SQUARE", x)), node.outputs)
+    elif node.op_type == "ReduceLogSum":
+        b.unary("LOG", over("SUM", x), node.outputs)
+    else:
+        _log_sum_exp(node, b, x, over, keep, axes, axes_input)
+
+
+def _log_sum_exp(node: Node, b: Builder, x: str, over: Any, keep: bool, axes: Any, axes_input: str) -> None:
+    """max + log(sum(exp(x - max))); an infinite max would make NaN of itself, so it is cut to the largest float."""
+    top = over("MAXIMUM", x, 1, True)
+    limit = float(np.finfo(np.float32).max)
+    top = b.op("ReLU6", [top], minValue=-limit, maxValue=limit)
+    total = b.unary("LOG", over("SUM", b.unary("EXP", b.binary("SUB", x, top)), 1, True))
+    if keep:
+        b.binary("ADD", total, top, node.outputs)
+        return
+    result = b.binary("ADD", total, top)
+    if axes:
+        b.op("Squeeze", [result], node.outputs, squeezeDims=tuple(axes))
+    elif axes_input:
+        b.op("Squeeze", [result, axes_input], node.outputs)
+    else:
+        b.op("Squeeze", [result], node.outputs)
+
+
+def _elementwise(node: Node, b: Builder, x: str) -> None:
+    """No axes: each element is reduced by itself."""
+    kinds = {"ReduceL1": ["ABS"], "ReduceL2": ["ABS"], "ReduceLogSum": ["LOG"], "ReduceSumSquare": ["SQUARE"]}
+    if node.op_type in kinds:
+        b.unary(kinds[node.op_type][0], x, node.outputs)
+    else:
+        b.op("Identity", [x], node.outputs)
+
+
+@rule("ArgMax", "ArgMin")
+def arg(node: Node, b: Builder) -> None:
+    x, axis, keep = node.inputs[0], node.get("axis", 0), node.get("keepdims", 1)
+    if node.get("select_last_index", 0):
+        x = b.op("Reverse", [x, b.const(np.array([axis], np.int32))])
+    found = b.op(node.op_type, [x], 1 if keep or node.get("select_last_index", 0) else node.outputs, dtype=np.int64,
+                 axis=axis, topK=1)
+    if node.get("select_last_index", 0):
+        size = b.op("GatherV2", [b.shape_of(x), b.const(np.int32(axis)), b.const(np.int32(0))], dtype=np.int64)
+        last = b.binary("SUB", size, b.const(np.int32(1)))
+        found = b.binary("SUB", last, found, 1 if keep else node.outputs, dtype=np.int64)
+    if keep:
+        b.op("Unsqueeze", [found], node.outputs, dtype=np.int64, squeezeDims=(axis,))
+
+
+@rule("TopK")
+def top_k(node: Node, b: Builder) -> None:
+    """With fewer than opset 10, k is an attribute."""
+    x = node.inputs[0]
+    k = node.input(1) or b.ints(node["k"])
+    values, indices = (n or b.context.fresh(f"{node.name}/unused") for n in (node.output(0), node.output(1)))
+    count = b.reshape(k, ()) if b.value(k) is None else b.const(np.int32(b.value(k).reshape(())))
+    inputs = [x, count]
+    axis = node.get("axis", -1)
+    if axis != -1:
+        inputs.append(b.const(np.int32(axis)))
+    b.op("TopKV2", inputs, [values, indices], sorted=bool(node.get("sorted", 1)), largest=bool(node.get("largest", 1)))
+    b.declare(indices, np.dtype(np.int64))
+
+
+@rule("CumSum")
+def cum_sum(node: Node, b: Builder) -> None:
+    b.op("CumSum", node.inputs[:2], node.outputs, exclusive=bool(node.get("exclusive", 0)), reverse=bool(node.get("reverse", 0)))
+
+
+@rule("LpNormalization")
+def lp_normalization(node: Node, b: Builder) -> None:
+    """x / norm along an axis; 0 where the norm is 0."""
+    x, axis, p = node.inputs[0], node.get("axis", -1), node.get("p", 2)
+    if p not in (1, 2):
+        raise Unsupported(f"p {p} is not supported; expected 1 or 2")
+    total = b.op("Reduction", [b.unary("ABS" if p == 1 else "SQUARE", x)], operation="SUM", dim=(axis,), keepDims=True)
+    norm = total if p == 1 else b.unary("SQRT", total)
+    zero = b.binary("EQUAL", norm, b.number(0, x), dtype=np.bool_)
+    safe = b.op("Select", [zero, b.number(1, x), norm], dtype=b.dtype(x))
+    b.binary("REALDIV", x, safe, node.outputs)
+
+
+@rule("MeanVarianceNormalization")
+def mean_variance_normalization(node: Node, b: Builder) -> None:
+    """(x - mean) / (sqrt(variance) + 1e-9)."""
+    x, axes = node.inputs[0], tuple(node.get("axes", (0, 2, 3)))
+    centred = b.binary("SUB", x, b.op("Reduction", [x], operation="MEAN", dim=axes, keepDims=True))
+    spread = b.unary("SQRT", b.op("Reduction", [b.unary("SQUARE", centred)], operation="MEAN", dim=axes, keepDims=True))
+    b.binary("REALDIV", centred, b.binary("ADD", spread, b.number(1e-9, x)), node.outputs)
