@@ -1,0 +1,93 @@
+"""Converting: a model file of any framework becomes a Graph, optimised, and a `.mnn` file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from . import plugins
+from .errors import ConversionError
+from .ir import Graph
+from .passes.pipeline import optimize
+
+
+def convert(
+    source: str | Path | bytes | Graph | Any,
+    target: str | Path | None = None,
+    *,
+    converter: str | None = None,
+    optimize_level: int = 1,
+    skip_passes: Collection[str] = (),
+    fp16: bool = False,
+    weight_quant_bits: int = 0,
+    weight_quant_asymmetric: bool = False,
+    weight_quant_block: int = 0,
+    save_external_data: bool = False,
+    biz_code: str = "",
+    **options: Any,
+) -> Graph:
+    """Converts a model and, if `target` is given, saves it there as `.mnn` (or `.json`, to be read).
+
+    source: a model file, whose extension tells the framework; a Graph; or, with `converter`, bytes or the framework's own
+    object. optimize_level: 0 rewrites nothing. skip_passes: names of passes to leave out. fp16: weights as 16-bit floats.
+    weight_quant_bits: weights as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point, weight_quant_block with a
+    scale for so many input channels. save_external_data: weights in a file of their own, `target`.weight. biz_code: free
+    text. options: go to the converter (`allow_custom_op=True` keeps operators that nobody knows).
+
+    The target appears whole or not at all. Raises ConversionError listing everything that is unsupported, and ModelFormatError
+    for a damaged file.
+    """
+    graph = _load(source, converter, options)
+    optimize(graph, optimize_level, skip_passes, plugins.passes())
+    if biz_code:
+        graph.extra["bizCode"] = biz_code
+    if target is not None:
+        settings = {"fp16": fp16, "weight_quant_bits": weight_quant_bits, "weight_quant_asymmetric": weight_quant_asymmetric,
+                    "weight_quant_block": weight_quant_block, "save_external_data": save_external_data}
+        _save(graph, Path(target), {key: value for key, value in settings.items() if value})
+    return graph
+
+
+def _load(source: Any, converter: str | None, options: dict[str, Any]) -> Graph:
+    if isinstance(source, Graph):
+        return source
+    if converter is not None:
+        return plugins.converter(converter).load(source, **options)
+    if not isinstance(source, (str, Path)):
+        raise ConversionError(f"a {type(source).__name__} does not tell its framework; name the converter: converter=\"onnx\"")
+    path = Path(source)
+    if not path.is_file():
+        raise ConversionError(f"there is no file {str(path)!r}")
+    extension = path.suffix.lower()
+    if extension == ".mnn":
+        from .formats import read_mnn
+
+        plugins.load_ops()
+        return read_mnn(path)
+    if extension == ".json":
+        from .formats import read_json
+
+        plugins.load_ops()
+        return read_json(path)
+    return plugins.converter_for(path).load(path, **options)
+
+
+def _save(graph: Graph, target: Path, settings: dict[str, Any]) -> None:
+    """Writes beside the target first, then moves the file, and its weights, into place."""
+    from . import formats
+
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        draft = folder / target.name
+        if target.suffix.lower() == ".json":
+            formats.write_json(graph, draft)
+        else:
+            formats.write_mnn(graph, draft, **settings)
+        for part in sorted(folder.iterdir(), reverse=True):  # the weight file first
+            os.replace(part, target.parent / part.name)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
