@@ -41,7 +41,7 @@ def convert(
     The target appears whole or not at all. Raises ConversionError listing everything that is unsupported, and ModelFormatError
     for a damaged file.
     """
-    graph = _load(source, converter, options)
+    graph = read_graph(source, converter, **options)
     optimize(graph, optimize_level, skip_passes, plugins.passes())
     if biz_code:
         graph.extra["bizCode"] = biz_code
@@ -52,7 +52,8 @@ def convert(
     return graph
 
 
-def _load(source: Any, converter: str | None, options: dict[str, Any]) -> Graph:
+def read_graph(source: str | Path | bytes | Graph | Any, converter: str | None = None, **options: Any) -> Graph:
+    """Reads a model of any kind as it is, without optimisation; see `convert` for the arguments."""
     if isinstance(source, Graph):
         return source
     if converter is not None:

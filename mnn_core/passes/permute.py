@@ -42,7 +42,7 @@ def _moved_constant(view: View, array: np.ndarray, perm: tuple[int, ...], stem: 
 
 def _operands(view: View, op: Op) -> tuple[tuple[int, ...], list[str]] | None:
     """(order, inputs before it) if every input is a Permute of one order, or a constant."""
-    perms = {p for p in (_perm(view, n) for n in op.inputs if view.array(n) is None)}
+    perms = {_perm(view, n) for n in op.inputs if view.array(n) is None}
     if len(perms) != 1 or None in perms:
         return None
     perm = perms.pop()
@@ -70,7 +70,7 @@ def _plan(view: View, op: Op) -> tuple[list[str], dict[str, Any], tuple[int, ...
         found = _operands(view, op)
         return None if found is None else (found[1], op.attrs, found[0])
     if op.type in ("Concat", "Softmax"):
-        found = _operands(view, op) if all(view.array(n) is None or view.array(n).ndim > 1 for n in op.inputs) else None  # type: ignore[union-attr]
+        found = _operands(view, op) if all(view.array(n) is None for n in op.inputs) else None
         return None if found is None else (found[1], {**op.attrs, "axis": found[0][op["axis"]]}, found[0])
     perm = _perm(view, op.inputs[0]) if op.inputs else None
     if perm is None:

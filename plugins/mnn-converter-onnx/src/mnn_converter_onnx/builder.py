@@ -18,9 +18,10 @@ from .tensors import as_stored
 
 #: Ops whose first output has the rank of their first input.
 _SAME_RANK = frozenset({
-    "ReLU", "ReLU6", "UnaryOp", "Softmax", "ELU", "Selu", "PReLU", "Cast", "Scale", "Convolution", "ConvolutionDepthwise", "Pooling",
-    "Deconvolution", "DeconvolutionDepthwise", "Interp", "Permute", "Padding", "Identity", "LayerNorm", "StridedSlice", "Concat",
-    "CumSum", "Reverse", "ReverseSequence", "Tile", "Slice", "Pooling3D", "Convolution3D", "ScatterElements", "LRN",
+    "ReLU", "ReLU6", "UnaryOp", "Softmax", "ELU", "Selu", "PReLU", "Cast", "Scale", "Convolution", "ConvolutionDepthwise",
+    "Deconvolution", "DeconvolutionDepthwise", "Pooling", "Interp", "Permute", "Padding", "Identity", "LayerNorm", "Concat",
+    "StridedSlice", "CumSum", "Reverse", "ReverseSequence", "Tile", "Slice", "Pooling3D", "Convolution3D", "LRN",
+    "ScatterElements", "GroupNorm",
 })
 
 
@@ -179,7 +180,7 @@ class Builder:
         return self.const(np.array(value, dtype), dtype=self.dtype(like))
 
     def cast(self, x: str, to: Any, outputs: Sequence[str] | int = 1) -> str:
-        """A Cast to a dtype that MNN computes in; `to` is the declared dtype. Nothing is added if the stored dtype is the same."""
+        """A Cast; `to` is the declared dtype. Nothing is added if both are computed in the same one."""
         target = stored_dtype(np.dtype(to))
         if outputs == 1 and stored_dtype(self.dtype(x)) == target:
             return x

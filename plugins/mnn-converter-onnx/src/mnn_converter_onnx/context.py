@@ -74,5 +74,5 @@ class Context:
             shown = ", ".join(repr(n) for n in nodes[:5]) + (f", and {len(nodes) - 5} more" if len(nodes) > 5 else "")
             lines.append(f"  {operator}: {len(nodes)} x ({shown}): {reason}")
         raise ConversionError(f"{len(self.problems)} nodes cannot be converted:\n" + "\n".join(lines) +
-                              "\nRegister an op with mnn_core.register_op(..., onnx=\"domain.Name\"), or keep unknown operators with "
-                              "allow_custom_op=True")
+                              "\nRegister an op with mnn_core.register_op(..., onnx=\"domain.Name\"), or keep unknown "
+                              "operators with allow_custom_op=True")

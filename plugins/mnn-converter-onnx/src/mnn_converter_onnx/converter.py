@@ -19,7 +19,7 @@ from .context import Context
 from .ops import load_rules
 from .scope import Scope
 
-#: Nesting of graphs that is followed; the protobuf parser itself gives up at about 30.
+#: Operator sets that are tested.
 _OPSETS = (7, 23)
 
 
@@ -32,8 +32,8 @@ class OnnxConverter(Converter):
     def load(self, source: str | Path | bytes | Any, **options: Any) -> Graph:
         """Reads an `.onnx` file, its bytes, or an onnx.ModelProto.
 
-        options: allow_custom_op=True keeps operators that nobody knows; folder=PATH: where the external data of a model given as
-        bytes or ModelProto lies. Raises ModelFormatError and ConversionError.
+        options: allow_custom_op=True keeps operators that nobody knows; folder=PATH: where the external data of a model
+        given as bytes or ModelProto lies. Raises ModelFormatError and ConversionError.
         """
         load_rules()
         plugins.load_ops()

@@ -9,7 +9,7 @@ from mnn_core import Op
 from mnn_core.ir import schema
 
 from .builder import Builder
-from .node import Node
+from .node import Node, attribute
 from .rules import Unsupported
 
 
@@ -41,7 +41,19 @@ def standard_function(node: Node) -> onnx.FunctionProto | None:
         found = onnx.defs.get_schema(node.op_type, node.version, node.domain)
     except onnx.defs.SchemaError:
         return None
-    return found.function_body if found.has_function else None
+    return found.function_body if found.has_function else None  # type: ignore[attr-defined]
+
+
+def standard_defaults(node: Node) -> dict[str, object]:
+    """Default values of the attributes of a standard operator, which its function body refers to."""
+    if not onnx.defs.has(node.op_type, node.domain):
+        return {}
+    try:
+        found = onnx.defs.get_schema(node.op_type, node.version, node.domain)
+    except onnx.defs.SchemaError:
+        return {}
+    return {name: attribute(a.default_value, None, str(node)) for name, a in found.attributes.items()
+            if a.default_value.type != onnx.AttributeProto.UNDEFINED}
 
 
 def add_unknown(node: Node, b: Builder) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import onnx
 
 from mnn_core import Graph, MNNError, ModelFormatError, TensorInfo
-from mnn_core.ir.dtypes import stored_dtype
 
 from . import custom, rules
 from .builder import Builder
@@ -24,8 +23,8 @@ _DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, Arithmet
 def tensor_info(info: onnx.ValueInfoProto, name: str) -> TensorInfo:
     """The declared name, dtype and shape of a graph input or output."""
     if not info.type.HasField("tensor_type"):
-        raise Unsupported(f"graph input or output {info.name!r} is a {info.type.WhichOneof('value') or 'value without a type'}; only "
-                          "tensors are supported")
+        kind = info.type.WhichOneof("value") or "value without a type"
+        raise Unsupported(f"graph input or output {info.name!r} is a {kind}; only tensors are supported")
     kind = info.type.tensor_type
     dtype = declared_dtype(kind.elem_type, f"tensor {info.name!r}") if kind.elem_type else None
     if not kind.HasField("shape"):
@@ -84,7 +83,8 @@ def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
     label = f"{domain + '.' if domain else ''}{proto.op_type} {proto.name or ', '.join(proto.output)!r}"
     inputs = [scope.find(n) if n else "" for n in proto.input]
     outputs = [scope.new(n) if n else "" for n in proto.output]
-    node = Node(proto.op_type, domain, scope.opsets.get(domain, 0), proto.name or (outputs[0] if outputs else ""), inputs, outputs)
+    name = proto.name or (outputs[0] if outputs else "")
+    node = Node(proto.op_type, domain, scope.opsets.get(domain, 0), name, inputs, outputs)
     outer_name, builder.node_name = builder.node_name, node.name if not scope.calls else context.fresh(node.name)
     try:
         function = context.functions.get((domain, proto.op_type))
@@ -112,7 +112,8 @@ def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
         elif context.allow_custom_op:
             custom.add_unknown(node, builder)
         else:
-            raise Unsupported("there is no conversion for this operator" + (f" in version {node.version}" if not domain else ""))
+            version = f" in version {node.version}" if not domain else ""
+            raise Unsupported(f"there is no conversion for this operator{version}")
     except Unsupported as error:
         context.report(f"{domain + '.' if domain else ''}{proto.op_type}", node.name, str(error).removeprefix(f"{label}: "))
     except MNNError:
@@ -129,7 +130,8 @@ def call(function: onnx.FunctionProto, node: Node, scope: Scope) -> None:
     if key in scope.calls:
         raise ModelFormatError(f"function {node.op_type!r} calls itself")
     scope.builder.context.expand(len(function.node))
-    refs = {**{a.name: attribute(a, None, str(node)) for a in function.attribute_proto}, **node.attrs}
+    refs = {**custom.standard_defaults(node), **node.attrs}
+    refs.update({a.name: attribute(a, None, str(node)) for a in function.attribute_proto if a.name not in refs})
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
     inner = Scope(scope.builder, refs=refs, opsets=opsets or scope.opsets, calls=(*scope.calls, key))
     for name, tensor in zip(function.input, [*node.inputs, *[""] * (len(function.input) - len(node.inputs))]):
@@ -168,8 +170,3 @@ def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, dtypes: list[np.dt
     add_nodes(proto.node, [o.name for o in proto.output], inner)
     add_outputs(proto, inner)
     return builder, inner
-
-
-def same_stored(a: np.dtype, b: np.dtype) -> bool:
-    """Whether two declared dtypes are computed in one dtype."""
-    return stored_dtype(a) == stored_dtype(b)

@@ -199,21 +199,30 @@ def _cubic(n: _Numbers, d: str, a: float) -> str:
 
 def _matrix(n: _Numbers, x: str, method: Method, axis: int, coordinates: str, old: str, scale: str,
             outputs: list[str] | int) -> str:
-    """Antialiased: the kernel is stretched by 1 / scale when shrinking; a matrix of weights is applied to the axis."""
+    """Antialiased: the kernel is stretched by 1 / scale when shrinking. A matrix of weights is applied to the axis, which is
+    continued beyond its ends by the elements there, unless what is outside is to be left out."""
     b = n.b
     rank = b.rank(x)
     if rank is None:
         raise Unsupported("Resize of a tensor of unknown rank")
-    positions = n.floats(b.op("Range", [b.const(np.int32(0)), old, b.const(np.int32(1))], dtype=np.int64))
+    shrink = n.do("MINIMUM", scale, 1.0)
+    reach = b.cast(b.unary("CEIL", n.do("REALDIV", b.const(np.float32(2)), shrink)), np.int64)
+    stop = b.binary("ADD", old, reach)
+    positions = n.floats(b.op("Range", [b.unary("NEG", reach), stop, b.const(np.int32(1))], dtype=np.int64))
+    inside = n.clamped(positions, n.do("SUB", n.floats(old), 1.0))
     distance = b.unary("ABS", n.do("SUB", b.reshape(positions, (-1, 1)), b.reshape(coordinates, (1, -1))))
-    distance = n.do("MUL", distance, n.do("MINIMUM", scale, 1.0))
+    distance = n.do("MUL", distance, shrink)
     weights = _cubic(n, distance, method.cubic_a) if method.mode == "cubic" else \
         n.do("MAXIMUM", n.do("SUB", b.const(np.float32(1)), distance), 0.0)
+    if method.exclude_outside:
+        kept = n.floats(b.binary("EQUAL", positions, inside, dtype=np.bool_))
+        weights = n.do("MUL", weights, b.reshape(kept, (-1, 1)))
     total = b.op("Reduction", [weights], operation="SUM", dim=(0,), keepDims=True)
     weights = n.do("REALDIV", weights, total)
+    wide = b.op("GatherV2", [x, b.cast(inside, np.int32), b.const(np.int32(axis))], dtype=b.dtype(x))
     order = (*(i for i in range(rank) if i != axis), axis)
     back = tuple(int(i) for i in np.argsort(order))
-    moved = b.op("Permute", [x], dims=order) if axis != rank - 1 else x
+    moved = b.op("Permute", [wide], dims=order) if axis != rank - 1 else wide
     product = b.op("MatMul", [moved, weights], 1 if axis != rank - 1 else outputs)
     if axis != rank - 1:
         product = b.op("Permute", [product], outputs, dims=back)

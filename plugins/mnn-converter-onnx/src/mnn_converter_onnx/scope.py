@@ -21,9 +21,9 @@ class Scope:
     def __init__(self, builder: Builder, outer: Scope | None = None, refs: Mapping[str, Any] | None = None,
                  opsets: Mapping[str, int] | None = None, calls: tuple[tuple[str, str], ...] = ()) -> None:
         self.builder, self.outer = builder, outer
-        self.refs = refs if refs is not None else (outer.refs if outer else {})
-        self.opsets = opsets if opsets is not None else (outer.opsets if outer else builder.context.opsets)
-        self.calls = calls or (outer.calls if outer else ())
+        self.refs: Mapping[str, Any] = refs if refs is not None else (outer.refs if outer else {})
+        self.opsets: Mapping[str, int] = opsets if opsets is not None else (outer.opsets if outer else builder.context.opsets)
+        self.calls: tuple[tuple[str, str], ...] = calls or (outer.calls if outer else ())
         self.names: dict[str, str] = {}
 
     def bind(self, name: str, tensor: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import onnx
 
@@ -22,10 +23,8 @@ def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
             if tensor.ByteSize() > _SMALL:
                 for name in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                     tensor.ClearField(name)
-    try:
+    with suppress(Exception):  # it raises its own kinds and plain ones; the declared shapes are left then
         slim = onnx.shape_inference.infer_shapes(slim, data_prop=True)
-    except Exception:  # it raises its own kinds, and plain ones; what it says of the declared shapes is kept then
-        pass
     shapes: dict[str, Shape] = {}
     clashes = set()
     for graph in _graphs(slim.graph):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,10 @@ from .rules import Unsupported, wrong
 
 @dataclass
 class Window:
-    """kernel, strides, dilations: one number a dimension; pads: begins, then ends. mode: "CAFFE" (pads), "VALID" or "SAME"."""
+    """kernel, strides, dilations: one number a dimension; pads: begins, then ends.
+
+    mode: "CAFFE" (pads), "SAME" (the odd one at the end) or "SAME_LOWER".
+    """
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -35,12 +39,13 @@ class Window:
         """A 1-D window as a 2-D one of height 1."""
         if self.rank != 1:
             return self
-        return Window((1, *self.kernel), (1, *self.strides), (1, *self.dilations), (0, self.pads[0], 0, self.pads[1]), self.mode)
+        pads = (0, self.pads[0], 0, self.pads[1])
+        return Window((1, *self.kernel), (1, *self.strides), (1, *self.dilations), pads, self.mode)
 
-    def plane(self) -> dict[str, object]:
+    def plane(self) -> dict[str, Any]:
         """MNN's attributes of a 2-D window, without dilation: pads are top, left, bottom, right."""
-        return {"kernelY": self.kernel[0], "kernelX": self.kernel[1], "strideY": self.strides[0], "strideX": self.strides[1],
-                "pads": tuple(self.pads), "padY": self.pads[0], "padX": self.pads[1]}
+        return {"kernelY": self.kernel[0], "kernelX": self.kernel[1], "strideY": self.strides[0],
+                "strideX": self.strides[1], "pads": tuple(self.pads), "padY": self.pads[0], "padX": self.pads[1]}
 
 
 def window(node: Node, kernel: tuple[int, ...]) -> Window:

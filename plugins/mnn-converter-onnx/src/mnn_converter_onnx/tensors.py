@@ -109,8 +109,8 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, size: int, what: st
     location = entries.get("location", "")
     if folder is None:
         raise ModelFormatError(f"{what} lies in the file {location!r}, but the model was given as bytes; give its path")
-    if not location or Path(location).is_absolute() or "\0" in location or "\\" in location or ".." in Path(location).parts:
-        raise ModelFormatError(f"{what} lies in the file {location!r}, which is not a relative path inside the model's folder")
+    if not location or Path(location).is_absolute() or set(location) & {"\0", "\\"} or ".." in Path(location).parts:
+        raise ModelFormatError(f"{what} lies in the file {location!r}, not a relative path inside the model's folder")
     try:
         offset, length = int(entries.get("offset", "0")), int(entries.get("length", size))
         path = (folder / location).resolve(strict=True)
@@ -121,8 +121,8 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, size: int, what: st
     if not inside:
         raise ModelFormatError(f"{what} lies in the file {location!r}, which is not a plain file inside the model's folder")
     if offset < 0 or length != size or offset + length > available:
-        raise ModelFormatError(f"{what} is bytes {offset} to {offset + length} of {location!r}, which has {available}; the shape "
-                               f"needs {size}")
+        raise ModelFormatError(f"{what} is bytes {offset} to {offset + length} of {location!r}, which has {available}; the "
+                               f"shape needs {size}")
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(length)

@@ -12,7 +12,6 @@ from ..builder import Builder
 from ..graphs import inline, subgraph
 from ..node import Node
 from ..rules import Unsupported, rule
-from ..scope import Scope
 
 
 @rule("If")
@@ -21,10 +20,10 @@ def if_(node: Node, scope: Any) -> None:
     b: Builder = scope.builder
     condition = b.value(node.inputs[0])
     if condition is not None and condition.size == 1:
-        results = inline(node["then_branch" if condition.reshape(-1)[0] else "else_branch"], scope)
-        if len(results) < len(node.outputs):
-            raise ModelFormatError(f"{node}: {len(node.outputs)} outputs, but the branch has {len(results)}")
-        for result, output in zip(results, node.outputs):
+        taken = inline(node["then_branch" if condition.reshape(-1)[0] else "else_branch"], scope)
+        if len(taken) < len(node.outputs):
+            raise ModelFormatError(f"{node}: {len(node.outputs)} outputs, but the branch has {len(taken)}")
+        for result, output in zip(taken, node.outputs):
             if output:
                 b.identity(result, output)
         return
@@ -32,7 +31,8 @@ def if_(node: Node, scope: Any) -> None:
     captured = list(dict.fromkeys(name for side in sides for name in side.captures))
     results = [[o.name for o in side.graph.outputs] for side in sides]
     if min(map(len, results)) < len(node.outputs):
-        raise ModelFormatError(f"{node}: {len(node.outputs)} outputs, but its branches have {len(results[0])} and {len(results[1])}")
+        raise ModelFormatError(f"{node}: {len(node.outputs)} outputs, but its branches have {len(results[0])} and "
+                               f"{len(results[1])}")
     wanted = [(output, pair) for output, pair in zip(node.outputs, zip(*results)) if output]
     attrs = {"then_graph": sides[0].graph.name, "else_graph": sides[1].graph.name,
              "aliases_inputs": ({"data": ()}, *({"data": (name,)} for name in captured)),
@@ -50,8 +50,8 @@ def loop(node: Node, scope: Any) -> None:
     state = node.inputs[2:]
     proto = node["body"]
     if len(proto.input) != 2 + len(state) or len(proto.output) < 1 + len(state):
-        raise ModelFormatError(f"{node}: {len(state)} loop variables; its body has {len(proto.input)} inputs, {len(proto.output)} "
-                               "outputs")
+        raise ModelFormatError(f"{node}: {len(state)} loop variables; its body has {len(proto.input)} inputs, "
+                               f"{len(proto.output)} outputs")
     dtypes = [np.dtype(np.int64), np.dtype(np.bool_), *(b.dtype(n) for n in state)]
     body, _ = subgraph(proto, scope, f"{node.name}/body", dtypes)
     scans = len(proto.output) - 1 - len(state)
@@ -92,13 +92,13 @@ def scan(node: Node, scope: Any) -> None:
     state, scanned = node.inputs[:len(node.inputs) - count], node.inputs[len(node.inputs) - count:]
     outs = len(proto.output) - len(state)
     if not 1 <= count <= len(node.inputs) or outs < 0 or len(proto.input) != len(node.inputs):
-        raise ModelFormatError(f"{node}: {len(node.inputs)} inputs, {count} of them scanned; its body has {len(proto.input)} inputs and "
-                               f"{len(proto.output)} outputs")
+        raise ModelFormatError(f"{node}: {len(node.inputs)} inputs, {count} of them scanned; its body has "
+                               f"{len(proto.input)} inputs and {len(proto.output)} outputs")
     axes, backward = node.get("scan_input_axes", (0,) * count), node.get("scan_input_directions", (0,) * count)
     out_axes, out_backward = node.get("scan_output_axes", (0,) * outs), node.get("scan_output_directions", (0,) * outs)
     zero = b.const(np.int32(0))
     trips = b.op("GatherV2", [b.shape_of(scanned[0]), b.const(np.int32(axes[0])), zero], dtype=np.int64)
-    slices = [n if not r else b.op("Reverse", [n, b.const(np.array([a], np.int32))]) for n, a, r in zip(scanned, axes, backward)]
+    slices = [b.op("Reverse", [n, b.const(np.array([a], np.int32))]) if r else n for n, a, r in zip(scanned, axes, backward)]
     body = _scan_body(node, scope, state, slices, axes)
     finals = [*node.outputs, *[""] * (len(proto.output) - len(node.outputs))]
     stacked = [b.context.fresh(f"{node.name}/stacked") for _ in range(outs)]
@@ -142,10 +142,7 @@ def _scan_body(node: Node, scope: Any, state: list[str], slices: list[str], axes
         graph.constants[still] = np.array(1, np.int32)
     graph.ops[:0] = first
     captured = [i for i in graph.inputs if i.name in body.captures]
-    graph.inputs[:] = [TensorInfo(counter, np.dtype(np.int64), ()), TensorInfo(going, np.dtype(np.bool_), ()), *own[:len(state)],
-                       *captured]
+    head = [TensorInfo(counter, np.dtype(np.int64), ()), TensorInfo(going, np.dtype(np.bool_), ())]
+    graph.inputs[:] = [*head, *own[:len(state)], *captured]
     graph.outputs.insert(0, TensorInfo(still, np.dtype(np.bool_), ()))
     return body
-
-
-__all__ = ["Scope", "add_while", "if_", "loop", "scan"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mnn_core.ir.dtypes import stored_dtype
+
 from ..builder import Builder
 from ..node import Node
 from ..rules import Unsupported, rule, wrong
@@ -11,8 +13,9 @@ from ..tensors import declared_dtype
 
 _UNARY = {
     "Abs": "ABS", "Acos": "ACOS", "Acosh": "ACOSH", "Asin": "ASIN", "Asinh": "ASINH", "Atan": "ATAN", "ATan": "ATAN",
-    "Atanh": "ATANH", "Ceil": "CEIL", "Cos": "COS", "Cosh": "COSH", "Erf": "ERF", "Erfc": "ERFC", "Erfinv": "ERFINV", "Exp": "EXP",
-    "Expm1": "EXPM1", "Floor": "FLOOR", "Log": "LOG", "Log1p": "LOG1P", "Neg": "NEG", "Reciprocal": "RECIPROCAL", "Round": "ROUND",
+    "Atanh": "ATANH", "Ceil": "CEIL", "Cos": "COS", "Cosh": "COSH", "Erf": "ERF", "Erfc": "ERFC", "Erfinv": "ERFINV",
+    "Exp": "EXP", "Expm1": "EXPM1", "Floor": "FLOOR", "Log": "LOG", "Log1p": "LOG1P", "Neg": "NEG",
+    "Reciprocal": "RECIPROCAL", "Round": "ROUND",
     "Sigmoid": "SIGMOID", "Sign": "SIGN", "Sin": "SIN", "Sinh": "SINH", "Sqrt": "SQRT", "Tan": "TAN", "Tanh": "TANH",
     "HardSwish": "HARDSWISH",
 }
@@ -96,7 +99,9 @@ def logical_not(node: Node, b: Builder) -> None:
 @rule("Mod")
 def mod(node: Node, b: Builder) -> None:
     x, y = node.inputs[0], node.inputs[1]
-    if not node.get("fmod", 0) or b.is_float(x):
+    if not node.get("fmod", 0):
+        b.binary("FLOORMOD" if b.is_float(x) else "MOD", x, y, node.outputs)
+    elif b.is_float(x):
         b.binary("MOD", x, y, node.outputs)
     else:  # the sign of the dividend: x - trunc(x / y) * y
         b.binary("SUB", x, b.binary("MUL", b.binary("REALDIV", x, y), y), node.outputs)
@@ -163,6 +168,8 @@ def _cast(node: Node, b: Builder, dtype: np.dtype) -> None:
         b.binary("NOTEQUAL", x, b.number(0, x), node.outputs, dtype=np.bool_)
     elif dtype.kind in "iu" and dtype.itemsize == 2 and source != dtype:
         b.op("Cast", [x], node.outputs, dtype=dtype, dstT="DT_INT16" if dtype.kind == "i" else "DT_UINT16")
+    elif stored_dtype(source) == stored_dtype(dtype):
+        b.op("Identity", [x], node.outputs, dtype=dtype)
     else:
         b.cast(x, dtype, node.outputs)
 

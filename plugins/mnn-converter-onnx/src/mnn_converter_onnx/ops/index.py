@@ -6,10 +6,10 @@ import numpy as np
 
 from ..builder import Builder
 from ..node import Node
-from ..rules import Unsupported, rule, wrong
+from ..rules import rule, wrong
 
-#: Reduction of scattered updates -> BinaryOpOperation number; none replaces.
-_SCATTER = {"none": -1, "add": 0, "mul": 2, "min": 8, "max": 9}
+#: Reduction of scattered updates -> opType of the scatter; -1 replaces.
+_SCATTER = {"none": -1, "add": "ADD", "mul": "MUL", "min": "MINIMUM", "max": "MAXIMUM"}
 
 
 @rule("Gather")
@@ -36,28 +36,21 @@ def gather_nd(node: Node, b: Builder) -> None:
 def scatter_nd(node: Node, b: Builder) -> None:
     """MNN's takes (indices, updates, shape, data)."""
     data, indices, updates = node.inputs[:3]
-    kind = _reduction(node)
     inputs = [indices, updates, b.shape_of(data), data]
-    b.op("ScatterNd", inputs, node.outputs, dtype=b.dtype(data), **_binary(kind))
+    b.op("ScatterNd", inputs, node.outputs, dtype=b.dtype(data), **_reduction(node))
 
 
 @rule("ScatterElements", "Scatter")
 def scatter_elements(node: Node, b: Builder) -> None:
     inputs = [*node.inputs[:3], b.const(np.int32(node.get("axis", 0)))]
-    b.op("ScatterElements", inputs, node.outputs, **_binary(_reduction(node)))
+    b.op("ScatterElements", inputs, node.outputs, **_reduction(node))
 
 
-def _reduction(node: Node) -> str:
+def _reduction(node: Node) -> dict[str, object]:
     kind = node.get("reduction", "none")
     if kind not in _SCATTER:
         raise wrong("reduction", kind, f"one of {', '.join(_SCATTER)}")
-    return kind
-
-
-def _binary(kind: str) -> dict[str, object]:
-    """The BinaryOp parameter of a scatter; -1, which is no member of the enum, replaces."""
-    names = {"none": -1, "add": "ADD", "mul": "MUL", "min": "MINIMUM", "max": "MAXIMUM"}
-    return {"opType": names[kind]}
+    return {"opType": _SCATTER[kind]}
 
 
 @rule("OneHot")
@@ -70,11 +63,8 @@ def one_hot(node: Node, b: Builder) -> None:
     else:
         off, on = (b.op("GatherV2", [values, b.const(np.int32(i)), b.const(np.int32(0))]) for i in (0, 1))
     count = b.reshape(b.cast(depth, np.int32), ())
-    index = b.cast(indices, np.int32)
-    wrapped = b.binary("ADD", index, count)
-    negative = b.binary("LESS", index, b.const(np.int32(0)), dtype=np.bool_)
-    index = b.op("Select", [negative, wrapped, index], dtype=np.int32)
-    b.op("OneHot", [index, count, on, off], node.outputs, dtype=b.dtype(values), axis=node.get("axis", -1))
+    inputs = [b.cast(indices, np.int32), count, on, off]
+    b.op("OneHot", inputs, node.outputs, dtype=b.dtype(values), axis=node.get("axis", -1))
 
 
 @rule("NonZero")
@@ -98,17 +88,16 @@ def compress(node: Node, b: Builder) -> None:
 @rule("Unique")
 def unique(node: Node, b: Builder) -> None:
     """Y, first indices, inverse indices, counts."""
-    x = node.inputs[0]
-    if "axis" in node.attrs and b.rank(x) != 1:
-        raise Unsupported("Unique along an axis is not supported; flatten the tensor, or encode rows as numbers")
-    if not node.get("sorted", 1):
-        raise Unsupported("Unique with sorted=0 is not supported; expected sorted=1")
     outputs = [n or b.context.fresh(f"{node.name}/unused") for n in (*node.outputs, "", "", "")][:4]
-    b.op("Unique", [b.reshape(x, (-1,))], outputs, dtype=np.int64)
-    b.declare(outputs[0], b.dtype(x))
+    attrs = {} if node.get("sorted", 1) else {"sorted": False}
+    if "axis" in node.attrs and b.rank(node.inputs[0]) != 1:
+        attrs["axis"] = node["axis"]
+    b.op("Unique", node.inputs, outputs, dtype=np.int64, **attrs)
+    b.declare(outputs[0], b.dtype(node.inputs[0]))
 
 
 @rule("NonMaxSuppression")
 def non_max_suppression(node: Node, b: Builder) -> None:
-    """Rows (batch, class, box). MNN's op takes one batch and one class; the numbers of both must be known."""
-    raise Unsupported("NonMaxSuppression is not supported")
+    """Boxes (batch, n, 4) and scores (batch, class, n) give rows (batch, class, box)."""
+    b.op("NonMaxSuppressionV2", node.inputs, node.outputs, dtype=np.int64,
+         **({"centered": True} if node.get("center_point_box", 0) else {}))

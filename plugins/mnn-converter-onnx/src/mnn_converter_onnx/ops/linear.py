@@ -11,12 +11,7 @@ from ..rules import Unsupported, rule
 
 @rule("MatMul")
 def matmul(node: Node, b: Builder) -> None:
-    _product(b, node.inputs[0], node.inputs[1], node.outputs)
-
-
-def _product(b: Builder, x: str, y: str, outputs: list[str] | int = 1) -> str:
-    """A MatMul; integers are multiplied as floats only where MNN has no integer product."""
-    return b.op("MatMul", [x, y], outputs)
+    b.op("MatMul", node.inputs[:2], node.outputs)
 
 
 @rule("Gemm")
@@ -96,7 +91,8 @@ def _arranged(b: Builder, x: str, labels: str, groups: list[list[str]], shape: s
     sizes = [_dims(b, shape, labels, groups[0])]
     for group in groups[1:]:
         size = _dims(b, shape, labels, group)
-        sizes.append(b.op("Reduction", [size], dtype=np.int64, operation="PROD", dim=(0,), keepDims=True) if size else b.ints(1))
+        product = b.op("Reduction", [size], dtype=np.int64, operation="PROD", dim=(0,), keepDims=True) if size else b.ints(1)
+        sizes.append(product)
     return b.op("Reshape", [x, b.op("Concat", [s for s in sizes if s], axis=0)], dtype=b.dtype(x))
 
 

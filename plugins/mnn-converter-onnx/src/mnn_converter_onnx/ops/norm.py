@@ -101,7 +101,8 @@ def layer_normalization(node: Node, b: Builder) -> None:
 def _layer_norm(b: Builder, x: str, scale: str, bias: str, axes: tuple[int, ...], epsilon: float, outputs: list[str],
                 rms: bool = False) -> None:
     factor, shift = (b.value(n) if n else None for n in (scale, bias))
-    whole = factor is not None and factor.ndim == len(axes) and (not bias or (shift is not None and shift.shape == factor.shape))
+    fits = not bias or (shift is not None and factor is not None and shift.shape == factor.shape)
+    whole = factor is not None and factor.ndim == len(axes) and fits
     attrs = {"axis": axes, "epsilon": epsilon, "useRMSNorm": rms}
     if whole and factor is not None:
         gamma = b.const(factor.reshape(-1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..builder import Builder
@@ -39,7 +41,7 @@ def _pool(node: Node, b: Builder, w: Window, kind: str, fill: float) -> None:
         w = explicit
     x, w = settle_same(b, x, w, fill)
     ceil = bool(node.get("ceil_mode", 0))
-    attrs = {"type": kind, "ceilModel": ceil, "padType": w.mode,
+    attrs: dict[str, Any] = {"type": kind, "ceilModel": ceil, "padType": w.mode,
              "countType": ("INCLUDE_PADDING" if include else "EXCLUDE_PADDING") if average else "DEFAULT"}
     if w.rank == 3:
         _pool_3d(node, b, x, w, kind, ceil, include)

@@ -23,8 +23,8 @@ def random(node: Node, b: Builder) -> None:
         b.dtype(node.inputs[0]) if like and b.is_float(node.inputs[0]) else np.dtype(np.float32)
     normal = "Normal" in node.op_type
     low, high = (node.get("mean", 0.0), node.get("scale", 1.0)) if normal else (node.get("low", 0.0), node.get("high", 1.0))
-    b.op("RandomNormal" if normal else "RandomUniform", [shape], node.outputs, dtype=dtype, seed=_seed(node), low=low, high=high,
-         type="DT_FLOAT")
+    b.op("RandomNormal" if normal else "RandomUniform", [shape], node.outputs, dtype=dtype, seed=_seed(node), low=low,
+         high=high, type="DT_FLOAT")
 
 
 @rule("Bernoulli")

@@ -28,7 +28,9 @@ def reduce(node: Node, b: Builder) -> None:
     def over(kind: str, x: str, outputs: list[str] | int = 1, keep_dims: bool = keep) -> str:
         return b.op("Reduction", [x, axes_input], outputs, dtype=b.dtype(x), operation=kind, **{**attrs, "keepDims": keep_dims})
 
-    if node.op_type in _DIRECT:
+    if b.dtype(x).kind == "b":  # ReduceMax and ReduceMin, from opset 20 on
+        over("ANY" if node.op_type == "ReduceMax" else "ALL", x, node.outputs)
+    elif node.op_type in _DIRECT:
         over(_DIRECT[node.op_type], x, node.outputs)
     elif node.op_type == "ReduceL1":
         over("SUM", b.unary("ABS", x), node.outputs)
@@ -62,9 +64,9 @@ def _log_sum_exp(node: Node, b: Builder, x: str, over: Any, keep: bool, axes: An
 
 def _elementwise(node: Node, b: Builder, x: str) -> None:
     """No axes: each element is reduced by itself."""
-    kinds = {"ReduceL1": ["ABS"], "ReduceL2": ["ABS"], "ReduceLogSum": ["LOG"], "ReduceSumSquare": ["SQUARE"]}
+    kinds = {"ReduceL1": "ABS", "ReduceL2": "ABS", "ReduceLogSum": "LOG", "ReduceSumSquare": "SQUARE"}
     if node.op_type in kinds:
-        b.unary(kinds[node.op_type][0], x, node.outputs)
+        b.unary(kinds[node.op_type], x, node.outputs)
     else:
         b.op("Identity", [x], node.outputs)
 
@@ -90,8 +92,7 @@ def top_k(node: Node, b: Builder) -> None:
     x = node.inputs[0]
     k = node.input(1) or b.ints(node["k"])
     values, indices = (n or b.context.fresh(f"{node.name}/unused") for n in (node.output(0), node.output(1)))
-    count = b.reshape(k, ()) if b.value(k) is None else b.const(np.int32(b.value(k).reshape(())))
-    inputs = [x, count]
+    inputs = [x, b.reshape(k, ())]
     axis = node.get("axis", -1)
     if axis != -1:
         inputs.append(b.const(np.int32(axis)))
@@ -101,7 +102,8 @@ def top_k(node: Node, b: Builder) -> None:
 
 @rule("CumSum")
 def cum_sum(node: Node, b: Builder) -> None:
-    b.op("CumSum", node.inputs[:2], node.outputs, exclusive=bool(node.get("exclusive", 0)), reverse=bool(node.get("reverse", 0)))
+    b.op("CumSum", node.inputs[:2], node.outputs, exclusive=bool(node.get("exclusive", 0)),
+         reverse=bool(node.get("reverse", 0)))
 
 
 @rule("LpNormalization")

@@ -32,7 +32,8 @@ def resize_10(node: Node, b: Builder) -> None:
 @rule("Resize", since=11)
 def resize(node: Node, b: Builder) -> None:
     """(x, roi, scales, sizes): of scales and sizes one is given, absent ones are "" or empty."""
-    transform, nearest = node.get("coordinate_transformation_mode", "half_pixel"), node.get("nearest_mode", "round_prefer_floor")
+    transform = node.get("coordinate_transformation_mode", "half_pixel")
+    nearest = node.get("nearest_mode", "round_prefer_floor")
     if transform not in _TRANSFORMS:
         raise wrong("coordinate_transformation_mode", transform, f"one of {', '.join(_TRANSFORMS)}")
     if nearest not in _NEAREST:
@@ -136,7 +137,8 @@ def _whole(scales: np.ndarray) -> bool:
     return bool(np.all((scales == np.round(scales)) & (scales >= 1)))
 
 
-def _interp(node: Node, b: Builder, x: str, method: Method, axes: tuple[int, ...], scales: np.ndarray | None, sizes: str) -> None:
+def _interp(node: Node, b: Builder, x: str, method: Method, axes: tuple[int, ...], scales: np.ndarray | None,
+            sizes: str) -> None:
     if method.mode == "nearest":
         method = Method("nearest", "asymmetric", "floor")
     attrs = {"resizeType": {"nearest": 1, "linear": 2, "cubic": 3}[method.mode], "ctm": _TRANSFORMS[method.transform],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mnn_core import ModelFormatError
@@ -16,7 +18,8 @@ from ..tensors import declared_dtype
 def identity(node: Node, b: Builder) -> None:
     """Dropout does nothing in inference; its mask is all ones."""
     x = node.inputs[0]
-    if node.op_type == "Dropout" and node.input(2) and (b.value(node.input(2)) is None or b.value(node.input(2)).any()):
+    training = b.value(node.input(2)) if node.input(2) else np.zeros(())
+    if node.op_type == "Dropout" and (training is None or training.any()):
         raise Unsupported("Dropout with training_mode is not supported")
     b.op("Identity", [x], node.outputs[:1])
     if node.output(1):
@@ -44,7 +47,7 @@ def constant_of_shape(node: Node, b: Builder) -> None:
 
 @rule("Shape")
 def shape(node: Node, b: Builder) -> None:
-    attrs = {}
+    attrs: dict[str, Any] = {}
     if node.get("start", 0):
         attrs.update(hasStart=True, start=node["start"])
     if "end" in node.attrs:
