@@ -12,19 +12,29 @@ from .ir import TensorInfo
 from .ir.dtypes import stored_dtype
 
 
+def computed_dtype(info: TensorInfo) -> np.dtype:
+    """The dtype in which MNN computes an input."""
+    return stored_dtype(info.dtype) if info.dtype is not None else np.dtype(np.float32)
+
+
+def is_narrow(info: TensorInfo) -> bool:
+    """Whether the dtype that MNN computes an input in holds values that the declared one does not: bool, int16, uint16."""
+    return info.dtype is not None and info.dtype.kind in "biu" and info.dtype.itemsize < computed_dtype(info).itemsize
+
+
 def as_stored(info: TensorInfo, value: Any) -> np.ndarray:
     """An input as a C-contiguous, aligned array in the dtype that MNN computes in.
 
     Any array-like is taken. Arrays keep their values exactly or InputTypeError is raised; Python numbers and lists of
     them, which have no dtype, are rounded to that of the input.
     """
-    wanted = stored_dtype(info.dtype) if info.dtype is not None else np.dtype(np.float32)
+    wanted = computed_dtype(info)
     weak = isinstance(value, (bool, int, float, list, tuple))
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise InputError(f"input {info.name!r}: cannot be made an array: {error}; expected {info}") from error
-    if array.dtype != wanted or not array.dtype.isnative:
+    if array.dtype != wanted or not array.dtype.isnative or is_narrow(info):
         array = _converted(info, array, wanted, weak)
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.require(array, requirements=["C", "A"]).reshape(array.shape)
@@ -32,29 +42,34 @@ def as_stored(info: TensorInfo, value: Any) -> np.ndarray:
 
 
 def _converted(info: TensorInfo, array: np.ndarray, wanted: np.dtype, weak: bool) -> np.ndarray:
-    declared = info.dtype or wanted
-    got = array.dtype
-    if got.kind not in "biuf" or (got.kind == "f" and not weak and wanted.kind != "f" and array.size == 0):
+    declared, got = info.dtype or wanted, array.dtype
+    if got.kind not in "biuf":
         raise InputTypeError(f"input {info.name!r} got {got}; expected {declared}")
-    if weak and (got.kind == wanted.kind or wanted.kind == "f"):
-        rounded = wanted.kind == "f"
-    else:
-        rounded = False
-    if rounded or np.can_cast(got, wanted, "safe"):
+    meant = got.newbyteorder("=") == declared or (weak and (got.kind != "f" or wanted.kind == "f"))
+    if wanted.kind == "f" and meant:
         return array.astype(wanted)
-    with np.errstate(all="ignore"):
-        converted = array.astype(wanted)
-        back = converted.astype(got)
-    same = (back == array) | ((array != array) & (back != back))
-    if converted.dtype.kind in "iu" and got.kind in "iu":
-        limits = np.iinfo(wanted)  # a wrapped value may come back equal: 255 as int8 is -1 is 255
-        same &= (array >= limits.min) & (array <= limits.max)
-    if not same.all():
-        first = array[~same].reshape(-1)[0]
+    kept = _keeps(array, wanted)
+    if declared.kind in "biu" and not meant:
+        kept = kept & _keeps(array, declared)
+    if not np.all(kept):
+        first = array[~np.broadcast_to(kept, array.shape)].reshape(-1)[0]
         computed = "" if declared == wanted else f" (computed as {wanted})"
         raise InputTypeError(f"input {info.name!r} got {got}; expected {declared}{computed}: {first!s} would change its value. "
                              f"Convert it yourself if that is meant: array.astype({declared.name!r})")
-    return converted
+    return array.astype(wanted)
+
+
+def _keeps(array: np.ndarray, target: np.dtype) -> np.ndarray | np.bool_:
+    """Which elements have the same value in another dtype."""
+    if np.can_cast(array.dtype, target, "safe"):
+        return np.True_
+    with np.errstate(all="ignore"):
+        back = array.astype(target).astype(array.dtype)
+    same = (back == array) | ((array != array) & (back != back))
+    if target.kind in "iu" and array.dtype.kind in "iu":  # a wrapped value comes back equal: 255 is -1 in int8 is 255
+        limits = np.iinfo(target)
+        same &= (array >= limits.min) & (array <= limits.max)
+    return same
 
 
 def check_names(infos: Sequence[TensorInfo], given: Mapping[str, Any]) -> None:

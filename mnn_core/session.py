@@ -16,7 +16,6 @@ from .backends.base import Backend, BackendConfig
 from .backends.select import open_backends
 from .errors import BackendError, InputError
 from .ir import Graph, Spec, TensorInfo
-from .ir.dtypes import stored_dtype
 from .plan import Controls, Placement, Plan, Planner, Runner, Stage, Store
 from .report import Key, Memory, Profile, profiled
 from .runtime import CancelToken, default_threads
@@ -82,7 +81,8 @@ class Model:
         self._planner = Planner(backends, self._store, strict)
         self._visible = Planner(backends, self._store, visible=True)
         self._runners: dict[tuple[bool, tuple[str, ...]], Runner] = {}
-        self._ports = [(i.name, stored_dtype(i.dtype) if i.dtype is not None else np.dtype(np.float32)) for i in self.inputs]
+        self._ports = [(i.name, boundary.computed_dtype(i)) for i in self.inputs]
+        self._narrow = any(map(boundary.is_narrow, self.inputs))
         self._fast: dict[tuple, Callable[[list[np.ndarray]], dict[str, np.ndarray]]] = {}
         self._lock = threading.Lock()
         graph.check()
@@ -180,7 +180,7 @@ class Model:
     def _remember(self, runner: Runner, arrays: Mapping[str, np.ndarray]) -> None:
         """Lets `run` skip all checks for these input shapes, if the plan for them is one host program."""
         plan = runner.first.plan(arrays)
-        if runner.first.wanted or plan.following or len(plan.units) != 1 or plan.units[0].executable is None:
+        if self._narrow or runner.first.wanted or plan.following or len(plan.units) != 1 or plan.units[0].executable is None:
             return
         unit = plan.units[0]
         if set(unit.outputs) != set(self._names) or len(self._names) != len(self.outputs):

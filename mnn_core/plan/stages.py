@@ -224,7 +224,8 @@ class Stage:
         known = {n: v for n in wanted if (v := specs[n].value) is not None and n not in self.scope.constants
                  and n not in self.inputs}
         units += [self._boundary(op) for op in found.boundary]
-        self.planner.announcer.check([p for u in units for p in u.placements if p.backend != "core"])
+        if not self.planner.visible:
+            self.planner.announcer.check([p for u in units for p in u.placements if p.backend != "core"])
         plan = Plan(units, known, specs)
         if found.rest:
             plan.following = self._next(found, known, units)

@@ -57,6 +57,9 @@ def test_read_only_arrays_and_lists():
     (np.float32, np.array([1j]), "complex128"),
     (np.int32, [1.5], "float64"),
     (np.float32, [None], "object"),
+    (np.bool_, np.array([2]), "int64"),
+    (np.int16, np.array([40000], np.int32), "int32"),
+    (np.int64, [2 ** 40], "int64"),
 ])
 def test_a_dtype_that_would_change_values_is_refused(dtype, value, got):
     with pytest.raises(mnn.InputTypeError, match=rf"input 'x' got {got}; expected {np.dtype(dtype).name}"):
@@ -66,6 +69,7 @@ def test_a_dtype_that_would_change_values_is_refused(dtype, value, got):
 @pytest.mark.parametrize(("dtype", "value"), [
     (np.float32, np.array([0.5, np.nan, -np.inf])), (np.int64, np.array([3.0])), (np.uint8, np.array([255, 0])),
     (np.int32, np.array([True])), (np.bool_, np.array([1, 0], np.uint8)), (np.float32, np.array([2 ** 24])),
+    (np.float16, np.array([0.1], np.float32)), (np.float16, np.array([0.1], np.float16)), (np.int16, np.array([-3])),
 ])
 def test_a_dtype_that_keeps_all_values_is_converted(dtype, value):
     np.testing.assert_array_equal(echo(dtype=dtype).run({"x": value})["y"], value)
@@ -118,3 +122,8 @@ def test_options_are_checked():
 
 def test_int32_input_of_an_int64_model():
     assert echo(dtype=I64).run({"x": np.array([1], I32)})["y"].tolist() == [1]
+
+
+def test_declared_doubles_are_rounded_as_the_engine_computes_in_single():
+    out = echo(dtype=np.float64).run({"x": np.array([0.1])})["y"]
+    assert out == np.float32(0.1)
