@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 from .version import API_VERSION, __version__
 
 if TYPE_CHECKING:
-    from . import backends, plugins
+    from . import backends, convert, plugins
     from .backends import Backend, BackendConfig, Device, Executable, KernelBackend, Segment, Support
     from .backends.native import NativeBackend
-    from .convert import convert
     from .converter import Converter
     from .errors import (
         BackendError,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 _WHERE = {
     **dict.fromkeys(("Backend", "BackendConfig", "Device", "Executable", "KernelBackend", "Segment", "Support"), "backends"),
     "NativeBackend": "backends.native",
-    "convert": "convert",
     "Converter": "converter",
     **dict.fromkeys(("BackendError", "CancelledError", "ConversionError", "GraphError", "InputError", "InputTypeError",
                      "KernelError", "MNNError", "ModelFormatError", "PlacementWarning", "PluginError", "ShapeError",
@@ -64,8 +62,8 @@ _WHERE = {
     "load": "session",
 }
 
-#: Modules that can be called as functions: `mnn.backends()`, `mnn.plugins()`.
-_MODULES = ("backends", "plugins")
+#: Modules that can be called as functions: `mnn.backends()`, `mnn.convert(...)`, `mnn.plugins()`.
+_MODULES = ("backends", "convert", "plugins")
 
 
 def get_include() -> str:

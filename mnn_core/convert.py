@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import plugins
+from ._callable import make_callable
 from .errors import ConversionError
 from .ir import Graph
 from .passes.pipeline import optimize
@@ -92,3 +93,7 @@ def _save(graph: Graph, target: Path, settings: dict[str, Any]) -> None:
             os.replace(part, target.parent / part.name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+_call = convert
+make_callable(__name__)
