@@ -3,6 +3,7 @@
 from .compile import HostExecutable, compile_host
 from .place import Placement
 from .scope import Store
-from .stages import Controls, Plan, Planner, Runner, Stage
+from .stages import Plan, Planner, Runner, Stage
+from .units import Controls
 
 __all__ = ["Controls", "HostExecutable", "Placement", "Plan", "Planner", "Runner", "Stage", "Store", "compile_host"]

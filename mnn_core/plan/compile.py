@@ -22,7 +22,7 @@ from .place import Placement, unsupported
 from .raster import is_identity
 
 if TYPE_CHECKING:
-    from .stages import Controls
+    from .units import Controls
 
 
 class HostExecutable(Executable):
@@ -92,7 +92,7 @@ class _Builder:
             if value is None:
                 raise AssertionError(f"tensor {name!r} of the segment is made by no op before it is read")
             index = self._new(name, PLAIN)
-            self.arrays[index] = np.ascontiguousarray(decoded(value)).reshape(self.specs[name].shape)
+            self.arrays[index] = np.require(decoded(value), requirements=["C", "A"]).reshape(self.specs[name].shape)
             self.fixed[index] = memory.Home("const", index)
         return self.forms[name]
 
@@ -106,15 +106,14 @@ class _Builder:
         have = self._have(name)
         if form in have:
             return have[form]
-        start = next(iter(have))
-        source = self._get(name, PLAIN) if form and start else have[start]
+        start = PLAIN if form else next(iter(have))
+        source = self._get(name, start)
         op = Op("ConvertLayout", [name], [name], name=name)
         spec = self.specs[name]
         for backend in [b for b in self.backends if isinstance(b, NativeBackend)]:
             for row in backend.rows(op, [spec], [spec]):
                 reads, writes = row.layout_of_input(0, 1), row.layout_of_output(0)
-                block = start or form
-                if (reads, writes) == (("b", "p") if start and not form else ("p", "b")) and row.block == block:
+                if (reads, writes) == (("b", "p") if start else ("p", "b")) and row.block == (start or form):
                     kernel = self._prepare(row, op, Fit((start,), (form,), 0), backend)
                     if not isinstance(kernel, str):
                         target = self._new(name, form)

@@ -14,7 +14,8 @@ from .fused_loop import fused_loop
 from .scope import Scope
 
 if TYPE_CHECKING:
-    from .stages import Controls, Runner
+    from .stages import Runner
+    from .units import Controls
 
 
 def expand_if(op: Op, known: Mapping[str, Spec], scope: Scope) -> list[Op] | None:

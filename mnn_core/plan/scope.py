@@ -21,7 +21,7 @@ class Store:
         """The constant as a read-only array, always the same one."""
         with self._lock:
             if id(constant) not in self._arrays:
-                value = np.ascontiguousarray(decoded(constant)).reshape(constant.shape)
+                value = np.require(decoded(constant), requirements=["C", "A"]).reshape(constant.shape)
                 value.flags.writeable = False  # of this view; outputs that are constants are copied because of it
                 self._arrays[id(constant)] = constant, value  # keeps the constant, so that its id stays its own
             return self._arrays[id(constant)][1]

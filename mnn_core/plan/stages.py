@@ -10,55 +10,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..backends.base import Backend, Segment
-from ..errors import CancelledError, KernelError, MNNError
+from ..backends.base import Backend
+from ..errors import CancelledError
 from ..ir import Graph, Op, Spec, TensorInfo
-from ..ops import definition, find
-from ..report import Key
 from . import control
-from .compile import HostExecutable, compile_host
-from .infer import Inferred, fold, infer, live
-from .lower import lower
-from .place import Announcer, Placement, place, segments
-from .raster import merge
+from .compile import HostExecutable
+from .infer import Inferred, infer, live
+from .place import Announcer
 from .scope import Scope, Store
-
-if TYPE_CHECKING:
-    from ..runtime import CancelToken
+from .units import Controls, Unit, boundary_unit, plan_units
 
 #: Plans kept by one stage.
 MAX_PLANS = 8
-
-
-@dataclass
-class Controls:
-    """What a run carries along.
-
-    before, after: called with (op, tensors by name) around each op; only a visible planner has a unit for each.
-    events: filled with (step, milliseconds) when profiling.
-    """
-
-    cancel: CancelToken | None = None
-    before: Callable[[Op, dict[str, np.ndarray]], Any] | None = None
-    after: Callable[[Op, dict[str, np.ndarray]], Any] | None = None
-    events: list[tuple[Key, float]] | None = None
-
-
-@dataclass
-class Unit:
-    """A piece of a plan: reads and writes tensors by name. op: set if it is just one op of the graph."""
-
-    run: Callable[[list[np.ndarray], Controls | None], list[np.ndarray]]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    placements: Sequence[Placement]
-    executable: HostExecutable | None = None
-    op: Op | None = None
 
 
 @dataclass
@@ -95,15 +62,6 @@ class Planner:
         """What runs a graph for the outputs named."""
         return Runner(self, graph, outputs, outer)
 
-    def keeps(self, op: Op, specs: Mapping[str, Spec]) -> bool:
-        """Whether an op is not lowered: a backend before the reference backend takes it whole, or there is no need to."""
-        ins = [specs[n] if n else None for n in op.inputs]
-        outs = [specs[n] for n in op.outputs if n]
-        preferred = list(takewhile(lambda b: b.id != "numpy", self.backends))
-        if any(b.supports(op, ins, outs).ok for b in preferred[:1]):
-            return True
-        return not definition(op).geometry and not preferred
-
 
 class Runner:
     """A graph that can be run: its scope and its first stage."""
@@ -138,8 +96,8 @@ class Runner:
         self._tell(controls.before, unit, unit.op.inputs if unit.op else (), env)
         start = time.perf_counter()
         env.update(zip(unit.outputs, unit.run([env[n] for n in unit.inputs], controls)))
-        if controls.events is not None and unit.executable is None:
-            first = unit.placements[0]
+        first = unit.placements[0]
+        if controls.events is not None and unit.executable is None and first.kernel != "loop":  # a loop's steps count
             controls.events.append(((first.op, first.type, first.backend, first.kernel), (time.perf_counter() - start) * 1e3))
         self._tell(controls.after, unit, unit.outputs, env)
 
@@ -220,10 +178,10 @@ class Stage:
         wanted = [n for n in dict.fromkeys((*self.outputs, *sorted(later))) if n in specs]
         made = {n for op in found.ops for n in op.outputs if n}
         targets = [n for n in wanted if n in made and specs[n].value is None]
-        units = self._units(live(found.ops, targets), specs, targets)
+        units = plan_units(self.planner, self.scope, live(found.ops, targets), specs, targets, self.inputs)
         known = {n: v for n in wanted if (v := specs[n].value) is not None and n not in self.scope.constants
                  and n not in self.inputs}
-        units += [self._boundary(op) for op in found.boundary]
+        units += [boundary_unit(self.planner, self.scope, op) for op in found.boundary]
         if not self.planner.visible:
             self.planner.announcer.check([p for u in units for p in u.placements if p.backend != "core"])
         plan = Plan(units, known, specs)
@@ -238,85 +196,6 @@ class Stage:
         inputs = tuple(sorted(n for n in there if n in needed))
         return Stage(self.planner, self.scope, ops, inputs, self.outputs, {**self.known, **known})
 
-    def _units(self, ops: list[Op], specs: dict[str, Spec], targets: Sequence[str]) -> list[Unit]:
-        """Lowers, merges, places and compiles ops."""
-        planner = self.planner
-        if not planner.visible:
-            ops = fold(lower(ops, specs, lambda op: planner.keeps(op, specs)), specs, self.scope)
-            ops = live(merge(ops, specs, targets), targets)
-        homes: dict[int, Backend | None] = {}
-        why: dict[int, dict[str, str]] = {}
-        for op in ops:
-            able, why[id(op)] = place(op, specs, planner.backends)
-            homes[id(op)] = None if able[0].host else able[0]
-        units = []
-        runs = [(homes[id(op)], [op]) for op in ops] if planner.visible else segments(ops, homes)
-        for number, (home, run) in enumerate(runs):
-            read_later = {n for _, other in runs[number + 1:] for op in other for n in op.inputs}
-            made = [n for op in run for n in op.outputs if n]
-            outputs = [n for n in made if n in read_later or n in targets or planner.visible]
-            units.append(self._unit(home, self._segment(run, specs, outputs)))
-            for op, placement in zip(run, units[-1].placements):
-                placement.reasons = {**why[id(op)], **placement.reasons}
-            units[-1].op = run[0] if planner.visible else None
-        return units
-
-    def _segment(self, ops: Sequence[Op], specs: Mapping[str, Spec], outputs: Sequence[str]) -> Segment:
-        made = {n for op in ops for n in op.outputs}
-        reads = list(dict.fromkeys(n for op in ops for n in op.inputs if n and n not in made))
-        constants: dict[str, np.ndarray] = {}
-        for n in reads:
-            value = self.scope.array(n) if n in self.scope.constants else specs[n].value
-            if value is not None:
-                constants[n] = value
-        order = {n: i for i, n in enumerate(self.inputs)}
-        inputs = sorted((n for n in reads if n not in constants), key=lambda n: order.get(n, len(order)))
-        used = {n: specs[n] for n in (*reads, *made) if n}
-        return Segment(list(ops), used, constants, inputs, list(outputs))
-
-    def _unit(self, home: Backend | None, segment: Segment) -> Unit:
-        names = tuple(segment.inputs), tuple(segment.outputs)
-        if home is None:
-            host = compile_host(segment, [b for b in self.planner.backends if b.host])
-            return Unit(host.run, *names, host.placements, host)
-        executable = home.compile(segment)
-        placements = [Placement(op.name or op.outputs[0], op.type, home.id) for op in segment.ops]
-
-        def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
-            return executable.run(arrays)
-
-        return Unit(run, *names, placements)
-
-    def _boundary(self, op: Op) -> Unit:
-        """An op whose output shapes are found by running it."""
-        given = [n for n in op.inputs if n and n not in self.scope.constants]
-        names = tuple(given), tuple(n for n in op.outputs if n)
-        label = op.name or op.outputs[0]
-        loop = control.build_loop(op, self.scope, self.planner.runner) if op.type == "While" else None
-
-        def run(arrays: list[np.ndarray], controls: Controls | None) -> list[np.ndarray]:
-            there = dict(zip(given, arrays))
-            every = [None if not n else there[n] if n in there else self.scope.array(n) for n in op.inputs]
-            values = loop(every, controls) if loop else _compute(op, every)
-            return [v for n, v in zip(op.outputs, values) if n]
-
-        return Unit(run, *names, [Placement(label, op.type, "core", "loop" if loop else "python")], op=op)
-
     def all_plans(self) -> list[Plan]:
         plans = list(self.plans.values())
         return plans + [p for plan in plans if plan.following for p in plan.following.all_plans()]
-
-
-def _compute(op: Op, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
-    """The values of all outputs of an op by its definition."""
-    what = find(op.type)
-    assert what is not None
-    try:
-        values = what.compute(op, *arrays)
-    except MNNError:
-        raise
-    except Exception as error:
-        shown = ", ".join("absent" if a is None else str(Spec.of(a)) for a in arrays)
-        raise KernelError(f"{op} failed on {shown}: {type(error).__name__}: {error}") from error
-    outs = values if isinstance(values, tuple) else (values,)
-    return [np.ascontiguousarray(v).reshape(v.shape) for v in outs]
