@@ -1,0 +1,8 @@
+"""Model files: `.mnn` and JSON."""
+
+from .json_view import read_json, write_json
+from .reader import read_mnn
+from .weights import HalfConstant, QuantizedWeight, half, quantize
+from .writer import write_mnn
+
+__all__ = ["HalfConstant", "QuantizedWeight", "half", "quantize", "read_json", "read_mnn", "write_json", "write_mnn"]

@@ -1,0 +1,207 @@
+"""`.mnn` file -> Graph."""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import GraphError, MNNError, ModelFormatError
+from ..ir import Graph, Op, TensorInfo, schema
+from ..ir.dtypes import NUMPY_OF, stored_dtype
+from . import extra as extras
+from .blobs import constant_of, shape_of
+from .external import ExternalFile
+from .layouts import to_logical
+from .op_weights import take_weights
+from .tables import Decoder
+
+INTERFACE = "mnn_core.interface"
+
+#: Fields of Net that are kept for saving, beside those that become parts of the Graph.
+_KEPT = ("bizCode", "mnn_uuid", "sourceType", "usage", "preferForwardType")
+
+
+def read_mnn(source: str | Path | bytes, name: str | None = None) -> Graph:
+    """Reads a `.mnn` file, or its bytes.
+
+    Files are memory-mapped; weights stay packed until they are needed. Every offset and length is checked before it is used.
+    Raises ModelFormatError for a damaged file (also for external weights outside of its folder) and OSError if it cannot
+    be opened.
+    """
+    path = None if isinstance(source, (bytes, bytearray, memoryview)) else Path(source)
+    name = name or (path.name if path else "model")
+    if path is None:
+        buffer: Any = source
+    else:
+        with open(path, "rb") as file:
+            try:
+                buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except ValueError as error:  # an empty file cannot be mapped
+                raise ModelFormatError(f"{name}: the file is empty") from error
+    try:
+        decoder = Decoder(buffer, name)
+        if decoder.size < 8:
+            raise decoder.fail(f"it has only {decoder.size} bytes")
+        net = decoder.root("Net")
+        if "oplists" not in net or "tensorName" not in net:
+            raise decoder.fail("it has no list of ops or tensors")
+        return _Reader(net, name, path).graph()
+    except MNNError as error:
+        if isinstance(error, ModelFormatError):
+            raise
+        raise ModelFormatError(f"{name}: {error}") from error
+
+
+class _Reader:
+    def __init__(self, net: Mapping[str, Any], name: str, path: Path | None) -> None:
+        self.net, self.name = net, name
+        self.external = ExternalFile(path, name)
+
+    def graph(self) -> Graph:
+        net = self.net
+        graph = self.body(net["oplists"], net["tensorName"], self.name)
+        graph.subgraphs = {}
+        for sub in net.get("subgraphs", ()):
+            tensors = self.unique(sub.get("tensors", ()))
+            body = self.body(sub.get("nodes", ()), sub.get("tensors", ()), sub.get("name", ""))
+            body.name = sub.get("name", "")
+            by_name = {i.name: i for i in body.inputs}
+            inputs = [self.pick(tensors, i, f"an input of subgraph {body.name!r}") for i in sub.get("inputs", ())]
+            body.inputs = [by_name.get(n) or TensorInfo(n, None, None) for n in inputs] or body.inputs
+            body.outputs = [TensorInfo(self.pick(tensors, i, f"an output of subgraph {body.name!r}"), None, None)
+                            for i in sub.get("outputs", ())]
+            graph.subgraphs[body.name] = body
+        known = set(graph.tensor_names())
+        names = net.get("outputName") or self.derived_outputs(graph)
+        for output in names:
+            if output not in known:
+                raise ModelFormatError(f"{self.name}: its output {output!r} is no tensor of it")
+        graph.outputs = [TensorInfo(n, None, None) for n in names]
+        for part in (graph, *graph.subgraphs.values()):
+            to_logical(part)
+        self.extra(graph)
+        try:
+            graph.check()
+        except GraphError as error:
+            raise ModelFormatError(f"{self.name}: {error}") from error
+        return graph
+
+    @staticmethod
+    def derived_outputs(graph: Graph) -> list[str]:
+        used = {n for op in graph.ops for n in op.inputs}
+        return [n for op in graph.ops for n in op.outputs if n and n not in used]
+
+    @staticmethod
+    def unique(names: tuple[str, ...]) -> list[str]:
+        """Tensor names by index; equal or empty ones are told apart by their index."""
+        found: list[str] = []
+        seen: set[str] = set()
+        for i, name in enumerate(names):
+            own = name if name and name not in seen else f"{name or 'tensor'}#{i}"
+            seen.add(own)
+            found.append(own)
+        return found
+
+    def pick(self, tensors: list[str], index: int, what: str) -> str:
+        if not 0 <= index < len(tensors):
+            raise ModelFormatError(f"{self.name}: {what} is tensor {index} of {len(tensors)}")
+        return tensors[index]
+
+    def body(self, nodes: tuple[Mapping[str, Any], ...], names: tuple[str, ...], where: str) -> Graph:
+        graph = Graph(name=where)
+        tensors = self.unique(names)
+        for number, node in enumerate(nodes):
+            kind = node.get("type", "AbsVal")
+            label = node.get("name") or f"op {number}"
+            outputs = [self.pick(tensors, i, f"an output of {label}") for i in node.get("outputIndexes", ())]
+            inputs = ["" if i == -1 else self.pick(tensors, i, f"an input of {label}") for i in node.get("inputIndexes", ())]
+            if kind in ("Input", "Const", "TrainableParam") and not outputs:
+                raise ModelFormatError(f"{self.name}: {label} ({kind}) has no output")
+            if kind == "Input":
+                graph.inputs.append(self.input(node.get("main", {}), outputs[0], graph))
+            elif kind in ("Const", "TrainableParam"):
+                graph.constants[outputs[0]] = self.constant(node, outputs[0])
+            else:
+                graph.ops.append(self.op(node, kind, inputs, outputs, graph))
+        return graph
+
+    def input(self, main: Mapping[str, Any], name: str, graph: Graph) -> TensorInfo:
+        dims = shape_of(tuple(max(d, 0) for d in main.get("dims", ())), name)
+        kind = main.get("dtype", "DT_FLOAT")
+        if kind not in NUMPY_OF:
+            raise ModelFormatError(f"{self.name}: input {name!r} has the type {kind}, which is not supported")
+        graph.extra.setdefault("formats", {})[name] = main.get("dformat", "NC4HW4")
+        shape = tuple(None if d < 0 else dims[i] for i, d in enumerate(main.get("dims", ())))
+        return TensorInfo(name, stored_dtype(NUMPY_OF[kind]), shape)
+
+    def constant(self, node: Mapping[str, Any], name: str) -> Any:
+        blob = node.get("main", {})
+        if node.get("main_type") not in ("Blob", None):
+            raise ModelFormatError(f"{self.name}: constant {name!r} holds a {node['main_type']}, not a Blob")
+        outside = None
+        if len(blob.get("external", ())) > 1:
+            (outside, *_) = self.external.sections(blob["external"], node.get("externalPath"), name)
+        return constant_of(blob, f"{self.name}: {name}", outside)
+
+    def op(self, node: Mapping[str, Any], kind: str | int, inputs: list[str], outputs: list[str], graph: Graph) -> Op:
+        table = node.get("main_type", "NONE")
+        main = dict(node.get("main", {}))
+        op = Op(kind if isinstance(kind, str) else f"Unknown<{kind}>", inputs, outputs, name=node.get("name", ""))
+        tag = node.get("defaultDimentionFormat", "NHWC")
+        graph.extra.setdefault("tags", {})[outputs[0] if outputs else ""] = tag
+        if kind == "Extra" and table == "Extra":
+            own = f"{main.get('engine', '')}.{main.get('type', '')}".removeprefix(f"{extras.ENGINE}.")
+            if schema.attributes(own) is not None:
+                return replace(op, type=own, attrs=extras.attributes_of(main))
+        if kind == "Raster":
+            return replace(op, attrs=extras.regions_of(main))
+        if table != "NONE":
+            common = main.pop("common", {}) if table in ("Convolution2D", "Convolution3D") else {}
+            op.attrs = {**common, **main}
+            op.param = None if schema.parameter_table(op.type) == table else table
+            take_weights(op, table, graph, self.external, node.get("externalPath"), self.name)
+            if op.type in ("ScatterNd", "ScatterElements"):
+                op.attrs.setdefault("opType", "ADD")  # the table's default; ours is to replace
+        elif op.type == "UnaryOp":
+            op.type = "Identity"
+        return op
+
+    def extra(self, graph: Graph) -> None:
+        """Metadata, the declared interface, and what is only kept."""
+        net = self.net
+        graph.extra.update({k: net[k] for k in _KEPT if k in net})
+        graph.name = self.name
+        if net.get("extraTensorDescribe"):
+            graph.extra["extraTensorDescribe"] = [
+                {**d, "tensor": net["tensorName"][d.get("index", 0)]} for d in net["extraTensorDescribe"]
+                if 0 <= d.get("index", 0) < len(net["tensorName"])]
+        info = net.get("extraInfo", {})
+        if "version" in info:
+            graph.extra["version"] = info["version"]
+        if len(info.get("buffer", ())):
+            nested = Decoder(np.ascontiguousarray(info["buffer"]).view(np.uint8), f"{self.name}: metadata").root("Extra")
+            graph.metadata = {a.get("key", ""): a.get("s", "") for a in nested.get("attr", ())}
+        declared = graph.metadata.pop(INTERFACE, None)
+        if declared is not None:
+            self.interface(graph, declared)
+
+    def interface(self, graph: Graph, text: str) -> None:
+        """Declared dtypes and dimension names, as our writer stored them."""
+        try:
+            declared = json.loads(text)
+            for infos, key in ((graph.inputs, "inputs"), (graph.outputs, "outputs")):
+                for i, info in enumerate(infos):
+                    entry = declared[key].get(info.name)
+                    if entry is not None:
+                        dtype = np.dtype(entry["dtype"]) if entry.get("dtype") else info.dtype
+                        shape = info.shape if key == "inputs" else \
+                            None if entry.get("shape") is None else tuple(None if d is None else int(d) for d in entry["shape"])
+                        infos[i] = TensorInfo(info.name, dtype, shape, tuple(entry.get("dim_names", ())))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ModelFormatError(f"{self.name}: its metadata {INTERFACE!r} is damaged: {error}") from error

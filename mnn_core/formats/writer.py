@@ -1,0 +1,253 @@
+"""Graph -> `.mnn` file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import GraphError
+from ..ir import Constant, Graph, Op, schema
+from ..ir.dtypes import dtype_name, stored_dtype
+from . import extra as extras
+from .blobs import blob_of
+from .layouts import to_formats
+from .op_weights import CONVOLUTIONS, put_weights
+from .reader import INTERFACE
+from .tables import Encoder
+from .weights import half, quantize
+
+VERSION = "3.6.1"
+#: Constants of fewer elements stay inside the file when weights are external, as mnnconvert does.
+_EXTERNAL_FROM = 1024
+#: Ops and parameter tables that MNN 3.6.1 does not have; they are stored as Extra ops.
+_TOO_NEW = frozenset({"FusedLinear", "GatedRMSNorm"})
+_NO_TABLE = frozenset({"NONE", None})
+
+
+def write_mnn(
+    graph: Graph,
+    path: str | Path | None = None,
+    *,
+    fp16: bool = False,
+    weight_quant_bits: int | None = None,
+    weight_quant_asymmetric: bool = True,
+    weight_quant_block: int | None = None,
+    save_external_data: bool = False,
+) -> bytes:
+    """Writes a graph as a `.mnn` file that MNN 3.6 loads too; returns its bytes.
+
+    fp16: store weights and float constants as 16-bit floats. weight_quant_bits: store convolution weights as integers of 2 to 8
+    bits, weight_quant_asymmetric with a zero point, weight_quant_block with a scale for so many input channels.
+    save_external_data: weights go to `<path>.weight`. Files appear whole or not at all. Ops whose attributes MNN's
+    tables cannot hold are stored as Extra ops, which MNN loads but cannot run.
+
+    Raises GraphError for a graph that is inconsistent or cannot be stored, OSError if a file cannot be written.
+    """
+    graph.check()
+    if save_external_data and path is None:
+        raise GraphError("external weights need a path to stand beside")
+
+    def pack(constant: Constant, name: str) -> Constant:
+        if not isinstance(constant, np.ndarray) or constant.dtype.kind != "f":
+            return constant
+        if weight_quant_bits:
+            return quantize(constant, weight_quant_bits, weight_quant_asymmetric, weight_quant_block, name)
+        return half(constant) if fp16 else constant
+
+    writer = _Writer(graph, pack, fp16, save_external_data)
+    data = Encoder().finish("Net", writer.net())
+    if path is not None:
+        target = Path(path)
+        files = [(target, [data])]
+        if save_external_data:
+            files.insert(0, (target.with_name(f"{target.name}.weight"), writer.outside))
+        _write_all(files)
+    return data
+
+
+def _write_all(files: list[tuple[Path, list[Any]]]) -> None:
+    """Writes files so that each is there whole or not at all."""
+    parts: list[Path] = []
+    try:
+        for target, chunks in files:
+            parts.append(target.with_name(f".{target.name}.{os.getpid()}.part"))
+            with open(parts[-1], "wb") as file:
+                for chunk in chunks:
+                    file.write(chunk)
+        for part, (target, _) in zip(parts, files):
+            part.replace(target)
+    finally:
+        for part in parts:
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
+class _Writer:
+    def __init__(self, graph: Graph, pack: Any, fp16: bool, external: bool) -> None:
+        self.graph, self.pack, self.fp16, self.external = graph, pack, fp16, external
+        self.outside: list[bytes] = []
+        self.outside_bytes = 0
+
+    def net(self) -> dict[str, Any]:
+        graph = self.graph
+        names: dict[str, int] = {}
+        net: dict[str, Any] = {
+            "bizCode": "MNN", "sourceType": "ONNX", "mnn_uuid": str(uuid.uuid4()),
+            **{k: v for k, v in graph.extra.items() if k in ("bizCode", "mnn_uuid", "sourceType", "usage", "preferForwardType")},
+            "oplists": self.body(graph, names),
+            "outputName": tuple(o.name for o in graph.outputs),
+        }
+        if graph.subgraphs:
+            net["subgraphs"] = tuple(self.subgraph(name, sub) for name, sub in graph.subgraphs.items())
+        described = [{**{k: v for k, v in d.items() if k != "tensor"}, "index": names[d["tensor"]]}
+                     for d in graph.extra.get("extraTensorDescribe", ()) if d["tensor"] in names]
+        if described:
+            net["extraTensorDescribe"] = tuple(described)
+        net["tensorName"] = tuple(names)
+        net["extraInfo"] = {"version": graph.extra.get("version", VERSION), "buffer": self.metadata()}
+        return net
+
+    def metadata(self) -> np.ndarray:
+        declared = {"inputs": {i.name: _declared(i, False) for i in self.graph.inputs},
+                    "outputs": {o.name: _declared(o, True) for o in self.graph.outputs}}
+        every = {**self.graph.metadata, INTERFACE: json.dumps(declared, separators=(",", ":"))}
+        table = {"type": "Meta", "engine": "MNN", "attr": tuple({"key": k, "s": v} for k, v in every.items())}
+        return np.frombuffer(Encoder().finish("Extra", table), np.int8)
+
+    def subgraph(self, name: str, sub: Graph) -> dict[str, Any]:
+        names: dict[str, int] = {}
+        nodes = self.body(sub, names)
+
+        def index(tensor: str) -> int:
+            return names.setdefault(tensor, len(names))
+
+        inputs = tuple(index(i.name) for i in sub.inputs)
+        outputs = tuple(index(o.name) for o in sub.outputs)
+        return {"name": name, "inputs": inputs, "outputs": outputs, "tensors": tuple(names), "nodes": nodes}
+
+    def body(self, graph: Graph, names: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        """The ops of one graph as tables; `names` gets an index for each tensor."""
+        def index(name: str) -> int:
+            return -1 if not name else names.setdefault(name, len(names))
+
+        nodes = []
+        for info in graph.inputs:
+            main: dict[str, Any] = {"dtype": dtype_name(stored_dtype(info.dtype or np.dtype(np.float32))), "dformat": "NCHW"}
+            if info.shape:
+                main["dims"] = tuple(-1 if d is None else d for d in info.shape)
+            nodes.append({"type": "Input", "name": info.name, "outputIndexes": (index(info.name),), "main_type": "Input",
+                          "main": main})
+        ops = [self.node(op, graph) for op in to_formats(graph)]
+        read = {n for _, inputs, _ in ops for n in inputs} | {o.name for o in graph.outputs}
+        for name, constant in graph.constants.items():
+            if name in read:
+                nodes.append(self.constant(name, constant, index(name)))
+        for node, inputs, outputs in ops:
+            node["inputIndexes"] = tuple(index(n) for n in inputs)
+            node["outputIndexes"] = tuple(index(n) for n in outputs)
+            nodes.append(node)
+        for info in graph.outputs:
+            index(info.name)
+        return tuple(nodes)
+
+    def constant(self, name: str, constant: Constant, index: int) -> dict[str, Any]:
+        if self.fp16 and isinstance(constant, np.ndarray) and constant.dtype.kind == "f":
+            constant = half(constant)
+        blob = blob_of(constant, name)
+        if self.external and np.prod(constant.shape, dtype=np.int64) > _EXTERNAL_FROM:
+            where = next(k for k in ("float32s", "int32s", "int8s", "uint8s") if k in blob)
+            blob["external"] = self.put([blob.pop(where)])
+        return {"type": "Const", "name": name, "outputIndexes": (index,), "main_type": "Blob", "main": blob}
+
+    def put(self, arrays: list[np.ndarray | None]) -> tuple[int, ...]:
+        """Appends arrays to the external file; returns (offset, sizes in bytes ...)."""
+        start, sizes = self.outside_bytes, []
+        for array in arrays:
+            data = b"" if array is None else np.ascontiguousarray(array).tobytes()
+            self.outside.append(data)
+            sizes.append(len(data))
+        self.outside_bytes += sum(sizes)
+        return (start, *sizes)
+
+    def node(self, op: Op, graph: Graph) -> tuple[dict[str, Any], list[str], list[str]]:
+        """An op as its table (without tensor indices), and the tensors that it reads and writes."""
+        node: dict[str, Any] = {"name": op.name or (op.outputs[0] if op.outputs else op.type), "defaultDimentionFormat": "NCHW"}
+        if op.type.startswith("Unknown<"):
+            return {**node, "type": int(op.type[8:-1]), **self.main(op.param, op.attrs)}, op.inputs, op.outputs
+        if op.type == "Raster" and "regions" in op.attrs:
+            sources, table = extras.raster_of(op["regions"], op["shape"])
+            return {**node, "type": "Raster", "main_type": "Extra", "main": table}, [op.inputs[i] for i in sources], op.outputs
+        param = op.param or schema.parameter_table(op.type)
+        fields = {f.name for f in schema.TABLES.get(param or "", ())}
+        if "common" in fields:
+            fields |= {f.name for f in schema.TABLES[f"{param}Common"]}
+        attrs = {k: v for k, v in op.attrs.items() if v is not None}
+        foreign = [k for k in attrs if k not in fields]
+        weights = put_weights(self.packed(op, graph), self.packing, param or "") if op.type in schema.OP_NUMBERS else None
+        if op.type not in schema.OP_NUMBERS or op.type in _TOO_NEW or foreign or weights is None:
+            engine, _, kind = op.type.rpartition(".")
+            table = extras.extra_of(engine or extras.ENGINE, kind, attrs)
+            return {**node, "type": "Extra", "main_type": "Extra", "main": table}, op.inputs, op.outputs
+        stored, inputs = weights
+        if op.type == "ScatterElements" and param == "BinaryOp":
+            attrs.setdefault("opType", -1)
+        if self.external and param:
+            stored = self.moved(param, stored)
+        return {**node, "type": op.type, **self.main(param, {**attrs, **stored})}, inputs, op.outputs
+
+    def packed(self, op: Op, graph: Graph) -> Op:
+        """Sets `self.packing` to a graph of the op's constants, its convolution weight packed as asked for."""
+        constants = {n: graph.constants[n] for n in op.inputs[1:] if n in graph.constants}
+        if op.type in CONVOLUTIONS and len(op.inputs) > 1 and op.inputs[1] in constants and "3D" not in op.type:
+            constants[op.inputs[1]] = self.pack(constants[op.inputs[1]], op.name or op.inputs[1])
+        self.packing = Graph(constants=constants)
+        return op
+
+    def moved(self, param: str, stored: dict[str, Any]) -> dict[str, Any]:
+        """Fields with their weights moved to the external file."""
+        stored = dict(stored)
+        if param in ("Convolution2D", "Convolution3D") and ("weight" in stored or "quanParameter" in stored):
+            bias = stored.pop("bias")
+            if "weight" in stored:
+                stored["external"] = self.put([stored.pop("weight"), bias])
+            else:
+                quan = dict(stored["quanParameter"])
+                scales = quan.pop("alphaFp16" if quan.get("scaleStorage") == "FP16" else "alpha", None)
+                stored["external"] = self.put([quan.pop("buffer", None), scales, bias, quan.pop("index", None)])
+                stored["quanParameter"] = quan
+        elif param in ("Scale", "LayerNorm", "GroupNorm"):
+            pair = ("scaleData", "biasData") if param == "Scale" else ("gamma", "beta")
+            if all(k in stored for k in pair):
+                stored["external"] = self.put([stored.pop(k) for k in pair])
+        return stored
+
+    @staticmethod
+    def main(param: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
+        """main_type and main of an op's table."""
+        if param in _NO_TABLE or param not in schema.PARAMETERS:
+            return {"main_type": "NONE"}
+        if param in ("Convolution2D", "Convolution3D"):
+            inner = {f.name for f in schema.TABLES[f"{param}Common"]}
+            values = {**{k: v for k, v in values.items() if k not in inner},
+                      "common": {k: v for k, v in values.items() if k in inner}}
+        return {"main_type": param, "main": {k: v for k, v in values.items() if not (isinstance(v, tuple) and not v)}}
+
+
+def _declared(info: Any, with_shape: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if info.dtype is not None:
+        found["dtype"] = info.dtype.name
+    if any(info.dim_names):
+        found["dim_names"] = info.dim_names
+    if with_shape and info.shape is not None:
+        found["shape"] = info.shape
+    return found
+
+
