@@ -44,7 +44,7 @@ def theirs(proto: onnx.ModelProto, feeds: Feeds) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, dict(feeds))
+    return session.run(None, {n: np.asarray(v) for n, v in feeds.items()})
 
 
 def assert_same(got: Sequence[np.ndarray], want: Sequence[np.ndarray], tolerance: float = 1e-5) -> None:

@@ -33,15 +33,31 @@ def _like(value: object, default: object) -> object:
     return value
 
 
-def standard_function(node: Node) -> onnx.FunctionProto | None:
-    """The body by which the ONNX standard defines an operator, where it does so without looking at types."""
+def standard_function(node: Node, b: Builder) -> onnx.FunctionProto | None:
+    """The body by which the ONNX standard defines an operator, for the types of its inputs."""
     if not onnx.defs.has(node.op_type, node.domain):
         return None
     try:
         found = onnx.defs.get_schema(node.op_type, node.version, node.domain)
     except onnx.defs.SchemaError:
         return None
-    return found.function_body if found.has_function else None  # type: ignore[attr-defined]
+    if found.has_function:  # type: ignore[attr-defined]
+        return found.function_body
+    if not found.has_context_dependent_function:  # type: ignore[attr-defined]
+        return None
+    names = [f"i{i}" if n else "" for i, n in enumerate(node.inputs)]
+    outputs = [f"o{i}" if n else "" for i, n in enumerate(node.outputs)]
+    proto = onnx.helper.make_node(node.op_type, names, outputs, domain=node.domain, **node.attrs)
+    types = []
+    for name in node.inputs:
+        shape = b.shape(name) if name else None
+        rank = b.rank(name) if name else None
+        elem = onnx.helper.np_dtype_to_tensor_dtype(b.dtype(name)) if name else 0
+        types.append(onnx.helper.make_tensor_type_proto(elem, shape if shape is not None else [None] * rank if rank else None)
+                     .SerializeToString())
+    body = onnx.FunctionProto()
+    body.ParseFromString(found.get_context_dependent_function(proto.SerializeToString(), types))  # type: ignore[attr-defined]
+    return body
 
 
 def standard_defaults(node: Node) -> dict[str, object]:

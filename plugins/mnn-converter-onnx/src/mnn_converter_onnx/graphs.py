@@ -107,7 +107,7 @@ def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
                 rule.convert(node, scope)  # type: ignore[arg-type]
             else:
                 rule.convert(node, builder)
-        elif (standard := custom.standard_function(node)) is not None:
+        elif (standard := custom.standard_function(node, builder)) is not None:
             call(standard, node, scope)
         elif context.allow_custom_op:
             custom.add_unknown(node, builder)

@@ -34,21 +34,21 @@ def _pad(node: Node, b: Builder, x: str, pads: str, fill: str, axes_name: str) -
     if mode not in modes:
         raise wrong("mode", mode, f"one of {', '.join(modes)} (in opset {node.version})")
     axes = b.vector(axes_name, f"{node}: the axes") if axes_name else None
-    if axes_name and axes is None:
-        raise Unsupported("axes that are not constant")
     values = b.vector(pads, f"{node}: the pads")
-    if values is not None and axes is not None:
-        rank = b.rank(x)
-        if rank is None:
-            raise Unsupported("axes of a tensor of unknown rank")
-        values = _spread(node, values, axes, rank)
-    elif axes is not None:
-        rank = b.rank(x)
-        if rank is None or tuple(a % rank for a in axes) != tuple(range(rank)):
-            raise Unsupported("axes with pads that are not constant")
+    rank = b.rank(x)
+    if axes_name:
+        if values is not None and axes is not None and rank is not None:
+            values = _spread(node, values, axes, rank)
+        else:
+            values, pads = None, _scattered(b, x, pads, axes_name)
     if values is None:
         if mode == "wrap":
-            raise Unsupported("mode 'wrap' with pads that are not constant")
+            if rank is None:
+                raise Unsupported("mode 'wrap' of a tensor of unknown rank")
+            ends = [[b.op("GatherV2", [pads, b.const(np.int32(i)), b.const(np.int32(0))]) for i in half]
+                    for half in (range(rank), range(rank, 2 * rank))]
+            _wrap(node, b, x, dict(enumerate(zip(*ends))))
+            return
         pairs = b.reshape(b.op("Permute", [b.reshape(pads, (2, -1))], dims=(1, 0)), (-1,))
         b.op("Padding", [x, pairs, *_fill(b, x, fill, mode)], node.outputs, dtype=b.dtype(x), mode=_MODES[mode])
         return
@@ -77,6 +77,17 @@ def _spread(node: Node, values: tuple[int, ...], axes: tuple[int, ...], rank: in
     return tuple(full)
 
 
+def _scattered(b: Builder, x: str, pads: str, axes: str) -> str:
+    """Pads of some axes as pads of all, where they are not known yet."""
+    zero = b.const(np.int32(0))
+    rank = b.op("Rank", [x], dtype=np.int64)
+    negative = b.binary("LESS", axes, zero, dtype=np.int64)
+    begins = b.binary("ADD", axes, b.binary("MUL", negative, rank))
+    places = b.op("Concat", [begins, b.binary("ADD", begins, rank)], axis=0)
+    empty = b.op("Fill", [b.reshape(b.binary("MUL", rank, b.const(np.int32(2))), (1,)), zero], dtype=np.int64)
+    return b.op("ScatterElements", [empty, places, pads, zero], opType=-1)
+
+
 def _pad_known(node: Node, b: Builder, x: str, values: tuple[int, ...], fill: str, mode: str) -> None:
     """Negative pads cut first; then the positive ones are added."""
     rank = len(values) // 2
@@ -92,18 +103,19 @@ def _pad_known(node: Node, b: Builder, x: str, values: tuple[int, ...], fill: st
     if not any((*begins, *ends)):
         b.op("Identity", [x], node.outputs)
     elif mode == "wrap":
-        _wrap(node, b, x, begins, ends)
+        amounts = {i: (b.const(np.int32(p)), b.const(np.int32(q))) for i, (p, q) in enumerate(zip(begins, ends)) if p or q}
+        _wrap(node, b, x, amounts)
     else:
         pairs = b.ints(*(p for both in zip(begins, ends) for p in both))
         b.op("Padding", [x, pairs, *_fill(b, x, fill, mode)], node.outputs, mode=_MODES[mode])
 
 
-def _wrap(node: Node, b: Builder, x: str, begins: tuple[int, ...], ends: tuple[int, ...]) -> None:
-    """Takes elements by index modulo the size, axis by axis."""
+def _wrap(node: Node, b: Builder, x: str, amounts: dict[int, tuple[str, str]]) -> None:
+    """Takes elements by index modulo the size, axis by axis. amounts: axis -> what is added before and behind."""
     shape = b.shape_of(x)
-    todo = [i for i, (p, q) in enumerate(zip(begins, ends)) if p or q]
-    for i in todo:
+    for i, (before, behind) in amounts.items():
         size = b.op("GatherV2", [shape, b.const(np.int32(i)), b.const(np.int32(0))], dtype=np.int64)
-        stop = b.binary("ADD", size, b.const(np.int32(ends[i])))
-        index = b.op("Range", [b.const(np.int32(-begins[i])), stop, b.const(np.int32(1))], dtype=np.int64)
-        x = b.op("GatherV2", [x, b.binary("FLOORMOD", index, size), b.const(np.int32(i))], node.outputs if i == todo[-1] else 1)
+        stop = b.binary("ADD", size, behind)
+        index = b.op("Range", [b.unary("NEG", before), stop, b.const(np.int32(1))], dtype=np.int64)
+        last = i == max(amounts)
+        x = b.op("GatherV2", [x, b.binary("FLOORMOD", index, size), b.const(np.int32(i))], node.outputs if last else 1)
