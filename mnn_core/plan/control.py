@@ -32,7 +32,7 @@ def expand_if(op: Op, known: Mapping[str, Spec], scope: Scope) -> list[Op] | Non
     side = 0 if condition.reshape(-1)[0] > 0 else 1
     which = "else_graph" if side else "then_graph"
     branch = _subgraph(op, which, scope)
-    key = (op.outputs[0], which)
+    key = (op.outputs[0], op[which])
     if key not in scope.inlined:
         scope.inlined[key] = _inline(op, branch, side, scope)
     ops, _ = scope.inlined[key]
