@@ -30,7 +30,8 @@ def tensor_info(info: onnx.ValueInfoProto, name: str) -> TensorInfo:
     if not kind.HasField("shape"):
         return TensorInfo(name, dtype, None)
     dims = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in kind.shape.dim)
-    return TensorInfo(name, dtype, dims, tuple(d.dim_param or None for d in kind.shape.dim))
+    # "?" is what some exporters write for any unknown size; equal names would mean equal sizes.
+    return TensorInfo(name, dtype, dims, tuple(None if d.dim_param in ("", "?") else d.dim_param for d in kind.shape.dim))
 
 
 def add_constants(proto: onnx.GraphProto, scope: Scope) -> None:

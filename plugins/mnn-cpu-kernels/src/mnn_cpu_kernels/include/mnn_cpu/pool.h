@@ -36,7 +36,9 @@ static int pool_prepare(mnn_call *c) {
   s->bottom = g.top, s->right = g.left;
   if (caffe && pads && pads->kind == 'I' && pads->n >= 4) s->bottom = pads->v.ints[2], s->right = pads->v.ints[3];
   if (!caffe) s->bottom = max64(0, (g.oh - 1) * g.sh + g.kh - g.h - g.top), s->right = max64(0, (g.ow - 1) * g.sw + g.kw - g.w - g.left);
-  s->include = attr_is(c, "countType", "INCLUDE_PADDING");
+  // Caffe's form, padding given as padX and padY, counts it.
+  const bool stated = pads && pads->kind == 'I' && pads->n > 0;
+  s->include = attr_is(c, "countType", "INCLUDE_PADDING") || (caffe && !stated && !attr_is(c, "countType", "EXCLUDE_PADDING"));
   return 0;
 }
 

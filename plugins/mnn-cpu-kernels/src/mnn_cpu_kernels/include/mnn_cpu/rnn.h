@@ -10,6 +10,7 @@ namespace MNN_ISA {
 struct Recurrent {
   int64_t t, batch, input, hidden, directions, gates;
   bool before_reset;          // GRU: the reset gate is applied after the product
+  bool keep;                  // GRU: all steps are an output, not only the last state
   const float *w[2], *r[2];   // packed: input -> gates, state -> gates
   float *bias[2], *state_bias[2];
 };
@@ -30,10 +31,19 @@ static inline const float *packed_constant(mnn_call *c, uint32_t index, const ch
 
 static inline bool constant(const mnn_call *c, uint32_t i) { return present(c, i) && c->in[i].data; }
 
+// Whether an op has nothing beyond MNN's own form: what ONNX has more is not native.
+static inline bool plain_form(const mnn_call *c) {
+  const char *direction = attr_text(c, "direction");
+  const mnn_attr *names = attr(c, "activations");
+  return (!*direction || !strcmp(direction, "forward") || !strcmp(direction, "bidirectional")) && attr_float(c, "clip") == 0 &&
+         !attr_int(c, "input_forget") && !attr_int(c, "layout") && !(names && names->n);
+}
+
 // X [T, B, I], W [d, gates * H, I], R [d, gates * H, H], bias [d, gates * H], h0, c0.
 static int lstm_like_prepare(mnn_call *c, int64_t gates) {
   Recurrent *s = new_state<Recurrent>(c);
   if (!s) return no_memory(c);
+  if (!plain_form(c)) return c->fail(c, "options beyond MNN's own form are not native");
   if (c->in[0].rank != 3 || !constant(c, 1) || !constant(c, 2) || (present(c, 3) && !constant(c, 3))) return c->fail(c, "the weights are not constant");
   const mnn_tensor &x = c->in[0], &w = c->in[1];
   if (w.rank != 3 || c->in[2].rank != 3) return c->fail(c, "weights of another shape");
@@ -103,6 +113,7 @@ static int gru_prepare(mnn_call *c) {
   Recurrent *s = new_state<Recurrent>(c);
   if (!s) return no_memory(c);
   const mnn_tensor &x = c->in[0];
+  if (!plain_form(c)) return c->fail(c, "options beyond MNN's own form are not native");
   s->directions = attr_int(c, "isBidirectionalRNN") ? 2 : 1;
   const uint32_t weights = uint32_t(5 * s->directions);
   if (x.rank != 3 || c->n_in < 1 + weights) return c->fail(c, "weights are missing");
@@ -113,6 +124,7 @@ static int gru_prepare(mnn_call *c) {
   s->t = x.shape[0], s->batch = x.shape[1], s->input = x.shape[2];
   s->hidden = attr_int(c, "numUnits"), s->gates = 3;
   s->before_reset = attr_int(c, "linearBeforeReset") != 0;
+  s->keep = attr_int(c, "keepAllOutputs") != 0;
   const int64_t h = s->hidden, rows = s->input + h, width = 3 * h;
   if (h < 1) return c->fail(c, "numUnits is 0");
   for (int64_t d = 0; d < s->directions; ++d) {
@@ -181,9 +193,10 @@ static int gru_run(const mnn_call *c) {
           store_tail(h + b * n + j, candidate + z * (old - candidate), w);
         }
       }
-      memcpy(out<float>(c, 0) + (t * s.directions + d) * one, h, size_t(one) * 4);
+      if (s.keep) memcpy(out<float>(c, 0) + (t * s.directions + d) * one, h, size_t(one) * 4);
     }
-    if (c->n_out > 1) memcpy(out<float>(c, 1) + d * one, h, size_t(one) * 4);
+    const uint32_t last = s.keep ? 1 : 0;
+    if (c->n_out > last) memcpy(out<float>(c, last) + d * one, h, size_t(one) * 4);
   }
   return 0;
 }
