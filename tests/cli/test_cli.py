@@ -89,7 +89,8 @@ def test_ops_lists_the_vocabulary(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("arguments", "code", "text"), [
     (["run", "absent.mnn"], 3, "absent.mnn"),
-    (["convert", "net.caffemodel", "x.mnn"], 3, "pip install mnn-converter-caffe"),
+    (["convert", "net.caffemodel", "x.mnn"], 3, "no file 'net.caffemodel'"),
+    (["convert", "CAFFE", "x.mnn"], 3, "pip install mnn-converter-caffe"),
     (["run", "MODEL", "--backend", "cuda"], 3, "pip install mnn-cuda"),
     (["run", "MODEL", "--shape", "q=1,2"], 3, "no input 'q'"),
     (["run", "MODEL", "--shape", "1,x"], 3, "whole numbers"),
@@ -97,7 +98,9 @@ def test_ops_lists_the_vocabulary(capsys: pytest.CaptureFixture[str]) -> None:
 ])
 def test_errors_say_what_is_wrong(arguments: list[str], code: int, text: str, model: Path,
                                   capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(model) if a == "MODEL" else a for a in arguments]) == code
+    caffe = model.with_name("net.caffemodel")
+    caffe.touch()
+    assert main([{"MODEL": str(model), "CAFFE": str(caffe)}.get(a, a) for a in arguments]) == code
     assert text in capsys.readouterr().err
 
 
