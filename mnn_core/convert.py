@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -46,10 +43,16 @@ def convert(
     optimize(graph, optimize_level, skip_passes, plugins.passes())
     if biz_code:
         graph.extra["bizCode"] = biz_code
-    if target is not None:
-        settings = {"fp16": fp16, "weight_quant_bits": weight_quant_bits, "weight_quant_asymmetric": weight_quant_asymmetric,
-                    "weight_quant_block": weight_quant_block, "save_external_data": save_external_data}
-        _save(graph, Path(target), {key: value for key, value in settings.items() if value})
+    if target is None:
+        return graph
+    from . import formats
+
+    if Path(target).suffix.lower() == ".json":
+        formats.write_json(graph, target)
+    else:
+        formats.write_mnn(graph, target, fp16=fp16, weight_quant_bits=weight_quant_bits or None,
+                          weight_quant_asymmetric=weight_quant_asymmetric, weight_quant_block=weight_quant_block or None,
+                          save_external_data=save_external_data)
     return graph
 
 
@@ -76,23 +79,6 @@ def read_graph(source: str | Path | bytes | Graph | Any, converter: str | None =
         plugins.load_ops()
         return read_json(path)
     return plugins.converter_for(path).load(path, **options)
-
-
-def _save(graph: Graph, target: Path, settings: dict[str, Any]) -> None:
-    """Writes beside the target first, then moves the file, and its weights, into place."""
-    from . import formats
-
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        draft = folder / target.name
-        if target.suffix.lower() == ".json":
-            formats.write_json(graph, draft)
-        else:
-            formats.write_mnn(graph, draft, **settings)
-        for part in sorted(folder.iterdir(), reverse=True):  # the weight file first
-            os.replace(part, target.parent / part.name)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 _call = convert

@@ -20,6 +20,10 @@ from .tensors import declared_dtype, sparse_to_array, to_array
 _DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 
 
+#: Names of dimensions that only say that the size is unknown.
+_NAMELESS = ("", "?", "*", "-1", "None")
+
+
 def tensor_info(info: onnx.ValueInfoProto, name: str) -> TensorInfo:
     """The declared name, dtype and shape of a graph input or output."""
     if not info.type.HasField("tensor_type"):
@@ -30,8 +34,7 @@ def tensor_info(info: onnx.ValueInfoProto, name: str) -> TensorInfo:
     if not kind.HasField("shape"):
         return TensorInfo(name, dtype, None)
     dims = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in kind.shape.dim)
-    # "?" is what some exporters write for any unknown size; equal names would mean equal sizes.
-    return TensorInfo(name, dtype, dims, tuple(None if d.dim_param in ("", "?") else d.dim_param for d in kind.shape.dim))
+    return TensorInfo(name, dtype, dims, tuple(None if d.dim_param in _NAMELESS else d.dim_param for d in kind.shape.dim))
 
 
 def add_constants(proto: onnx.GraphProto, scope: Scope) -> None:

@@ -1,59 +1,119 @@
-"""LSTM, GRU and RNN: MNN's own ops where they say it all, loops for the rest."""
+"""LSTM, GRU and RNN, as MNN's LSTM, RNNSequenceGRU and RNN.
+
+What MNN's own ops lack (lengths, clipping, other activations, peepholes) goes to attributes and inputs that this engine adds to
+them; a layer that needs none of it runs in MNN too. That is why the batch-first layout and the plain reverse
+direction are turned into permutes and reversals here.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from mnn_core import ModelFormatError
 
 from ..builder import Builder
 from ..node import Node
-from ..recurrent import GATES, Layer, is_default, layer, run
-from ..rules import rule
+from ..rules import Unsupported, rule
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+_DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+_DEFAULTS = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
 
 
 @rule("LSTM", "GRU", "RNN", since=7)
 def recurrent(node: Node, b: Builder) -> None:
-    found = layer(node, b)
-    weights = [b.value(n) if n else None for n in found.weights]
-    constant = all(w is not None or not n for w, n in zip(weights, found.weights))
-    plain = is_default(node) and not node.get("layout", 0) and found.directions != ("reverse",)
-    if constant and plain and weights[0] is not None and weights[1] is not None:
-        w, r = weights[0], weights[1]
-        bias = weights[2] if weights[2] is not None else np.zeros((len(w), 2 * w.shape[1]), np.float32)
-        (_gru if node.op_type == "GRU" else _lstm)(node, b, found, w, r, bias)
+    kind, direction = node.op_type, node.get("direction", "forward")
+    if direction not in _DIRECTIONS:
+        raise ModelFormatError(f"{node}: direction {direction!r}; expected one of {', '.join(_DIRECTIONS)}")
+    hidden = _hidden(node, b)
+    x, states = node.inputs[0], [node.input(5), node.input(6)] if kind == "LSTM" else [node.input(5)]
+    if node.get("layout", 0):
+        x = b.op("Permute", [x], dims=(1, 0, 2))
+        states = [b.op("Permute", [s], dims=(1, 0, 2)) if s else "" for s in states]
+    extra = _beyond_mnn(node, _DIRECTIONS[direction])
+    lengths = node.input(4)
+    turned = direction == "reverse" and not lengths
+    if turned:
+        x = _reversed(b, x)
+    elif direction == "reverse":
+        extra["direction"] = "reverse"
+    outputs = [b.context.fresh(f"{node.name}/{n}") for n in ("y", "h", "c")[:1 + len(states)]]
+    if kind == "GRU":
+        parts = [p for d in range(_DIRECTIONS[direction]) for p in _gru_parts(node, b, d, hidden)]
+        both, linear = direction == "bidirectional", bool(node.get("linear_before_reset", 0))
+        b.op("RNNSequenceGRU", [x, *parts, *states, lengths], outputs, numUnits=hidden, keepAllOutputs=True,
+             isBidirectionalRNN=both, linearBeforeReset=linear, **extra)
     else:
-        run(node, b, found)
+        inputs = [x, node.inputs[1], node.inputs[2], _bias(node, b, hidden, _DIRECTIONS[direction]), *states, lengths]
+        b.op(kind, inputs + ([node.input(7)] if kind == "LSTM" else []), outputs, outputCount=hidden, **extra)
+    if turned:
+        outputs[0] = _reversed(b, outputs[0])
+    _give(node, b, outputs)
 
 
-def _outputs(node: Node, b: Builder, count: int) -> list[str]:
-    """Names of the outputs up to the last that is used; the unused ones between get names of their own."""
-    names = [node.output(k) for k in range(count)]
-    while names and not names[-1]:
-        names.pop()
-    return [n or b.context.fresh(f"{node.name}/unused") for n in names]
+def _hidden(node: Node, b: Builder) -> int:
+    shape = b.shape(node.inputs[2])
+    hidden = node.get("hidden_size", 0) or (shape[2] if shape is not None and len(shape) == 3 else 0)
+    if not hidden or hidden < 1:
+        raise Unsupported("a recurrent layer without hidden_size")
+    return int(hidden)
 
 
-def _states(found: Layer) -> list[str]:
-    states = list(found.states)
-    while states and not states[-1]:
-        states.pop()
-    return states
+def _beyond_mnn(node: Node, directions: int) -> dict[str, Any]:
+    """Attributes that MNN's ops lack, where they are not the default."""
+    extra: dict[str, Any] = {}
+    names = [n.lower() for n in node.get("activations") or ()]
+    if names and names != _DEFAULTS[node.op_type] * directions:
+        extra["activations"] = tuple(node["activations"])
+        extra.update({k: tuple(node[k]) for k in ("activation_alpha", "activation_beta") if node.get(k)})
+    if node.get("clip", 0.0):
+        extra["clip"] = node["clip"]
+    if node.get("input_forget", 0):
+        extra["input_forget"] = 1
+    return extra
 
 
-def _lstm(node: Node, b: Builder, found: Layer, w: np.ndarray, r: np.ndarray, bias: np.ndarray) -> None:
-    """LSTM or RNN: the biases of input and recurrence are added."""
-    rows = GATES[node.op_type] * found.hidden
-    both = bias[:, :rows] + bias[:, rows:]
-    outputs = _outputs(node, b, 3 if node.op_type == "LSTM" else 2)
-    b.op(node.op_type, [found.x, b.const(w), b.const(r), b.const(both), *_states(found)], outputs, outputCount=found.hidden)
+def _reversed(b: Builder, x: str) -> str:
+    return b.op("Reverse", [x, b.const(np.array([0], np.int32))])
 
 
-def _gru(node: Node, b: Builder, found: Layer, w: np.ndarray, r: np.ndarray, bias: np.ndarray) -> None:
-    """Gates z and r stand together, the candidate apart; weights of input and state are one matrix."""
-    n, inputs = found.hidden, []
-    for d in range(len(w)):
-        joined = np.concatenate([w[d], r[d]], axis=1).T
-        own, recurrent_bias = bias[d, : 3 * n], bias[d, 3 * n :]
-        parts = (joined[:, : 2 * n], own[None, : 2 * n], joined[:, 2 * n :], own[None, 2 * n :], recurrent_bias[None])
-        inputs += [b.const(np.ascontiguousarray(p)) for p in parts]
-    b.op("RNNSequenceGRU", [found.x, *inputs, *_states(found)], _outputs(node, b, 2), numUnits=n, keepAllOutputs=True,
-         isBidirectionalRNN=len(w) == 2, linearBeforeReset=bool(node.get("linear_before_reset", 0)))
+def _columns(b: Builder, x: str, start: int, stop: int) -> str:
+    """Part of axis 1."""
+    return b.op("StridedSlice", [x, b.ints(start), b.ints(stop), b.ints(1)], fromType=1)
+
+
+def _bias(node: Node, b: Builder, hidden: int, directions: int) -> str:
+    """The biases of input and recurrence, added: [directions, gates * hidden]."""
+    rows = _GATES[node.op_type] * hidden
+    if not node.input(3):
+        return b.const(np.zeros((directions, rows), np.float32))
+    return b.binary("ADD", _columns(b, node.input(3), 0, rows), _columns(b, node.input(3), rows, 2 * rows))
+
+
+def _gru_parts(node: Node, b: Builder, direction: int, hidden: int) -> list[str]:
+    """One direction's gate weight, gate bias, candidate weight, candidate bias and recurrent bias."""
+    one = b.ints(direction)
+    bias = node.input(3) or b.const(np.zeros((direction + 1, 6 * hidden), np.float32))
+    w, r, biases = (b.op("GatherV2", [n, one, b.const(np.int32(0))]) for n in (node.inputs[1], node.inputs[2], bias))
+    both = b.op("Concat", [w, r], axis=2)  # [1, gates * hidden, input + hidden]
+
+    def weight(start: int, stop: int) -> str:
+        rows = b.op("Squeeze", [_columns(b, both, start * hidden, stop * hidden)], squeezeDims=(0,))
+        return b.op("Permute", [rows], dims=(1, 0))
+
+    return [weight(0, 2), _columns(b, biases, 0, 2 * hidden), weight(2, 3), _columns(b, biases, 2 * hidden, 3 * hidden),
+            _columns(b, biases, 3 * hidden, 6 * hidden)]
+
+
+def _give(node: Node, b: Builder, made: list[str]) -> None:
+    """Hands on what was made, in the node's layout."""
+    for k, name in enumerate(made):
+        output = node.output(k)
+        if not output:
+            continue
+        if node.get("layout", 0):
+            b.op("Permute", [name], [output], dims=(1, 0, 2) if k else (2, 0, 1, 3))
+        else:
+            b.op("Identity", [name], [output])
