@@ -101,7 +101,7 @@ def test_constant_folding() -> None:
     assert rewritten(huge, constant_folding, X) == ["Fill", "BinaryOp"] or huge.constants["c"].nbytes <= 1 << 16
     random_numbers = graph([op("RandomUniform", "s", "r"), op("Shape", "r", "y")], X, s=np.int32([2]))
     constant_folding.run(random_numbers)
-    assert [o.type for o in random_numbers.ops][0] == "RandomUniform"
+    assert random_numbers.ops[0].type == "RandomUniform"
 
 
 def test_common_subexpressions() -> None:
@@ -151,23 +151,23 @@ def test_convolution_affine_needs_constants_per_channel_and_one_reader() -> None
 def test_convolution_pad() -> None:
     conv = op("Convolution", "p w b", "y", **CONV, outputCount=3, inputCount=3)
     constants = {"w": random(3, 3, 3, 3), "b": random(3)}
-    g = graph([op("Padding", "x k", "p", mode="CONSTANT"), deepcopy(conv)], X, k=np.int32([0, 0, 0, 0, 1, 2, 0, 3]), **constants)
+    pads = np.int32([0, 0, 0, 0, 1, 2, 0, 3])
+    g = graph([op("Padding", "x k", "p", mode="CONSTANT"), deepcopy(conv)], X, k=pads, **constants)
     assert rewritten(g, convolution_pad, X) == ["Convolution"]
     assert g.ops[0]["pads"] == (2, 1, 3, 4)
     for mode, k in (("REFLECT", [0, 0, 0, 0, 1, 2, 0, 3]), ("CONSTANT", [0, 0, 1, 0, 0, 0, 0, 0])):
         x = X if mode == "REFLECT" else {"x": random(1, 2, 6, 7)}
         other = graph([op("Padding", "x k", "p", mode=mode), deepcopy(conv)], x, k=np.int32(k), **constants)
         assert rewritten(other, convolution_pad, x) == ["Padding", "Convolution"]
-    nonzero = graph([op("Padding", "x k v", "p", mode="CONSTANT"), deepcopy(conv)], X, k=np.int32([0, 0, 0, 0, 1, 1, 1, 1]), v=F(1),
-                    **constants)
+    nonzero = graph([op("Padding", "x k v", "p", mode="CONSTANT"), deepcopy(conv)], X, k=pads, v=F(1), **constants)
     assert rewritten(nonzero, convolution_pad, X) == ["Padding", "Convolution"]
 
 
 def test_convolution_activation() -> None:
     constants = {"w": random(3, 3, 3, 3), "b": random(3)}
     conv = op("Convolution", "x w b", "c", **CONV, outputCount=3, inputCount=3)
-    for activation, fused in ((op("ReLU", "c", "y"), True), (op("ReLU6", "c", "y"), True), (op("ReLU", "c", "y", slope=0.1), False),
-                              (op("ReLU6", "c", "y", maxValue=1.0), False)):
+    for activation, fused in ((op("ReLU", "c", "y"), True), (op("ReLU6", "c", "y"), True),
+                              (op("ReLU", "c", "y", slope=0.1), False), (op("ReLU6", "c", "y", maxValue=1.0), False)):
         kinds = rewritten(graph([deepcopy(conv), activation], X, **constants), convolution_activation, X)
         assert (kinds == ["Convolution"]) is fused
 
@@ -239,7 +239,8 @@ def test_reshape() -> None:
     g = graph([op("Reshape", "x", "a", dims=(0, 3, -1)), op("Reshape", "a", "y", dims=(3, 42))], X)
     assert rewritten(g, reshape, X) == ["Reshape"]
     x = {"x": random(2, 3)}
-    g = graph([op("Unsqueeze", "x", "a", squeezeDims=(1,)), op("Squeeze", "a", "b", squeezeDims=(1,)), unary("ABS", "b", "y")], x)
+    ops = [op("Unsqueeze", "x", "a", squeezeDims=(1,)), op("Squeeze", "a", "b", squeezeDims=(1,)), unary("ABS", "b", "y")]
+    g = graph(ops, x)
     assert rewritten(g, reshape, x)[0] == "Identity"
 
 
@@ -247,7 +248,8 @@ NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
 def test_permutes_cancel_across_a_residual_block() -> None:
-    ops = [op("Permute", "x", "a", dims=NHWC), binary("MUL", "a s", "b"), op("ReLU", "b", "c"), op("Permute", "c", "d", dims=NCHW),
+    ops = [op("Permute", "x", "a", dims=NHWC), binary("MUL", "a s", "b"), op("ReLU", "b", "c"),
+           op("Permute", "c", "d", dims=NCHW),
            op("Pooling", "d", "e", kernelX=1, kernelY=1, strideX=1, strideY=1, type="MAXPOOL"),
            op("Permute", "e", "f", dims=NHWC), binary("ADD", "c f", "g"), op("Permute", "g", "y", dims=NCHW)]
     g = graph(ops, X, s=random(3))
