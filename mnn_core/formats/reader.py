@@ -190,6 +190,8 @@ class _Reader:
         declared = graph.metadata.pop(INTERFACE, None)
         if declared is not None:
             self.interface(graph, declared)
+        else:  # mnnconvert writes an unknown batch as 1
+            graph.inputs = [replace(i, shape=(None, *i.shape[1:])) if i.shape and i.shape[0] == 1 else i for i in graph.inputs]
 
     def interface(self, graph: Graph, text: str) -> None:
         """Declared dtypes and dimension names, as our writer stored them."""

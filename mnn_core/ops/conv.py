@@ -21,6 +21,11 @@ def infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
     """(N, O, *output) of x (N, C, *size), weight (O, C / group, *kernel) and an optional bias (O,)."""
     x, weight = need(op, inputs, 0), need(op, inputs, 1)
     require_float(op, x)
+    if x.rank == 3 and weight.rank == 4:  # one column, as MNN allows
+        (wide,) = infer(op, [x.with_shape((*x.shape, 1)), *inputs[1:]])
+        if wide.shape[3] != 1:
+            raise ShapeError(f"{op}: an input of rank 3 is one column; its output would have {wide.shape[3]}")
+        return [wide.with_shape(wide.shape[:3])]
     rank = 5 if op.type == "Convolution3D" else 4
     check_ranks(op, x, weight, rank)
     group = group_of(op, x)
@@ -73,6 +78,7 @@ def plane(kernel: tuple[int, int], **more: Any) -> dict[str, Any]:
     Example(plane((1, 1)), [_f(2, 5, 6, 7), _f(4, 5, 1, 1), _f(4)], name="1x1"),
     Example(plane((1, 1), relu=True), [_f(1, 32, 14, 15), _f(40, 32, 1, 1), _f(40)], name="1x1_wide"),
     Example(plane((1, 1), strideX=2, strideY=2), [_f(1, 8, 7, 9), _f(16, 8, 1, 1), _f(16)], name="1x1_stride2"),
+    Example(plane((3, 1), pads=(1, 0, 1, 0), strideY=2), [_f(2, 5, 9), _f(4, 5, 3, 1), _f(4)], name="one_column"),
     Example(plane((3, 3), pads=(1, 1, 1, 1)), [_f(1, 3, 8, 9), _f(8, 3, 3, 3), _f(8)], name="3x3"),
     Example(plane((3, 3), padX=1, padY=1, relu=True), [_f(2, 16, 12, 11), _f(24, 16, 3, 3), _f(24)], name="3x3_relu"),
     Example(plane((3, 3), padX=1, padY=1, relu6=True), [_f(1, 17, 5, 5), _f(19, 17, 3, 3), _f(19)], name="3x3_relu6_odd"),
@@ -108,6 +114,8 @@ def convolution_op(op: Op, x: np.ndarray, weight: np.ndarray, bias: np.ndarray |
 
     Depthwise: weight (C, 1, *kernel), each channel by itself. Padding counts as 0.
     """
+    if x.ndim == 3 and weight.ndim == 4:
+        return convolution_op(op, x[..., None], weight, bias)[..., 0]
     out = convolution(x, weight, geometry(op, x.shape, weight.shape), group_of(op, x))
     return finished(op, out, bias, x.dtype)
 

@@ -74,15 +74,20 @@ def _branch_outputs(op: Op, branch: Graph, side: int) -> list[str]:
     aliases = op["aliases_outputs"] or ()
     results = [info.name for info in branch.outputs]
     if aliases:
-        results = [alias["data"][side] for alias in aliases if len(alias["data"]) > side]
+        results = [data[side] for data in map(_strings, aliases) if len(data) > side]
     if len(results) < len(op.outputs):
         raise GraphError(f"{op} has {len(op.outputs)} outputs; its branch {branch.name!r} gives {len(results)}")
     return results
 
 
+def _strings(vector: Mapping[str, Any]) -> tuple[str, ...]:
+    """A StringVec; files leave out empty ones."""
+    return tuple(vector.get("data") or ())
+
+
 def _feeds(aliases: Sequence[Mapping[str, Any]] | None, inputs: Sequence[str]) -> dict[str, str]:
     """Subgraph input name -> the tensor that feeds it."""
-    return {inner: name for name, alias in zip(inputs, aliases or ()) for inner in (alias["data"] or ())}
+    return {inner: name for name, alias in zip(inputs, aliases or ()) for inner in _strings(alias)}
 
 
 def _subgraph(op: Op, attribute: str, scope: Scope) -> Graph:
@@ -148,12 +153,12 @@ def _onnx_loop(op: Op, scope: Scope, runner: Callable[[Graph, Sequence[str], Sco
 def _while_loop(op: Op, scope: Scope, runner: Callable[[Graph, Sequence[str], Scope], Runner]) -> Loop:
     """TensorFlow form: while the condition graph gives more than 0, run the body and carry over what aliases_updates names."""
     condition, body = _subgraph(op, "cond_graph", scope), _subgraph(op, "body_graph", scope)
-    updates = [tuple(u["data"]) for u in op["aliases_updates"] or ()]
+    updates = [_strings(u) for u in op["aliases_updates"] or ()]
     wanted = list(op["aliases_outputs"] or ())
     made = [info.name for info in body.outputs]
     check = runner(condition, [condition.outputs[0].name], scope)
     step = runner(body, made, scope)
-    inner = [(alias["data"] or ()) for alias in op["aliases_inputs"] or ()]
+    inner = [_strings(alias) for alias in op["aliases_inputs"] or ()]
 
     def loop(arrays: Sequence[np.ndarray | None], controls: Controls | None) -> list[np.ndarray]:
         values = {name: _present(op, a, outer) for names, a, outer in zip(inner, arrays, op.inputs) for name in names}

@@ -30,7 +30,7 @@ class AcmeBackend(mnn.KernelBackend):
     def kernel(self, op, inputs, outputs):
         if op.type == "acme.Cubic":
             return lambda ins, outs: np.copyto(outs[0], cubic(op, ins[0]))
-        if op.type == "ReLU":
+        if op.type == "ReLU" and outputs[0].dtype == np.float32:
             return lambda ins, outs: np.copyto(outs[0], np.where(ins[0] > 0, ins[0], ins[0] * np.float32(op["slope"])))
         return mnn.Support(False, f"the Acme chip has no {op.type}")
 

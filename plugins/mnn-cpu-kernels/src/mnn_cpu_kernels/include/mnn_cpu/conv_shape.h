@@ -26,8 +26,8 @@ static inline void window_pads(const mnn_call *c, Window &g, const char *mode) {
 
 static inline bool conv_window(const mnn_call *c, Window &g) {
   const mnn_tensor &x = c->in[0], &y = c->out[0];
-  if (x.rank != 4 || y.rank != 4) return false;
-  g = {x.shape[0], x.shape[1], x.shape[2], x.shape[3], y.shape[1], y.shape[2], y.shape[3],
+  if (x.rank != y.rank || (x.rank != 4 && x.rank != 3)) return false;  // 3: one column
+  g = {x.shape[0], x.shape[1], x.shape[2], x.rank == 4 ? x.shape[3] : 1, y.shape[1], y.shape[2], x.rank == 4 ? y.shape[3] : 1,
        attr_int(c, "kernelY", 1), attr_int(c, "kernelX", 1), attr_int(c, "strideY", 1), attr_int(c, "strideX", 1),
        attr_int(c, "dilateY", 1), attr_int(c, "dilateX", 1), 0, 0};
   window_pads(c, g, attr_text(c, "padMode"));

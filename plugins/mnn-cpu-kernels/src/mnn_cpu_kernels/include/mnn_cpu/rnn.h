@@ -52,7 +52,7 @@ static int lstm_like_prepare(mnn_call *c, int64_t gates) {
   const int64_t width = gates * s->hidden;
   if (s->directions > 2 || w.shape[1] != width || w.shape[2] != s->input || c->in[2].shape[1] != width) return c->fail(c, "weights of another shape");
   if (present(c, 3) && count(c->in[3]) != s->directions * width) return c->fail(c, "a bias of another shape");
-  for (uint32_t i = 6; i < c->n_in; ++i)
+  for (uint32_t i = gates == 4 ? 6 : 5; i < c->n_in; ++i)  // lengths, peepholes
     if (present(c, i)) return c->fail(c, "further inputs are not native");
   for (int64_t d = 0; d < s->directions; ++d) {
     s->w[d] = packed_constant(c, 1, d ? "rnn1" : "rnn0", in<float>(c, 1) + d * width * s->input, 1, s->input, s->input, width);
@@ -113,8 +113,9 @@ static int gru_prepare(mnn_call *c) {
   Recurrent *s = new_state<Recurrent>(c);
   if (!s) return no_memory(c);
   const mnn_tensor &x = c->in[0];
-  if (!plain_form(c)) return c->fail(c, "options beyond MNN's own form are not native");
   s->directions = attr_int(c, "isBidirectionalRNN") ? 2 : 1;
+  if (!plain_form(c) || (s->directions == 1 && attr_is(c, "direction", "bidirectional")))
+    return c->fail(c, "options beyond MNN's own form are not native");
   const uint32_t weights = uint32_t(5 * s->directions);
   if (x.rank != 3 || c->n_in < 1 + weights) return c->fail(c, "weights are missing");
   for (uint32_t i = 1; i <= weights; ++i)
