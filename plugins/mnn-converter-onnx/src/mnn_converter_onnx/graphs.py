@@ -137,7 +137,7 @@ def call(function: onnx.FunctionProto, node: Node, scope: Scope) -> None:
     refs = {**custom.standard_defaults(node), **node.attrs}
     refs.update({a.name: attribute(a, None, str(node)) for a in function.attribute_proto if a.name not in refs})
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
-    inner = Scope(scope.builder, refs=refs, opsets=opsets or scope.opsets, calls=(*scope.calls, key))
+    inner = Scope(scope.builder, refs=refs, opsets={**scope.opsets, **opsets}, calls=(*scope.calls, key))
     for name, tensor in zip(function.input, [*node.inputs, *[""] * (len(function.input) - len(node.inputs))]):
         inner.bind(name, tensor)
     add_nodes(function.node, list(function.output), inner)

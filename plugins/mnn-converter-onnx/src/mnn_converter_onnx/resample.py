@@ -28,7 +28,10 @@ class Method:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis to resize: by a scale, or to a size; start, end: its region of interest. All are names of rank-0 tensors."""
+    """An axis to resize, by a scale or to a size, or both; start, end: its region of interest.
+
+    All are names of rank-0 tensors, "" for none.
+    """
 
     index: int
     scale: str
@@ -100,7 +103,7 @@ def _sizes(n: _Numbers, old: str, axis: Axis) -> tuple[str, str, str]:
     """Old size as a float, scale, new size as an integer."""
     length = n.floats(old)
     if axis.size:
-        return length, n.do("REALDIV", n.floats(axis.size), length), n.b.cast(axis.size, np.int64)
+        return length, axis.scale or n.do("REALDIV", n.floats(axis.size), length), n.b.cast(axis.size, np.int64)
     return length, axis.scale, n.b.cast(n.b.unary("FLOOR", n.do("MUL", length, axis.scale)), np.int64)
 
 

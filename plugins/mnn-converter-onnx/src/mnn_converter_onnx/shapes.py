@@ -31,7 +31,8 @@ def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
         for info in (*graph.input, *graph.value_info, *graph.output):
             kind = info.type.tensor_type
             if info.type.HasField("tensor_type") and kind.HasField("shape"):
-                shape = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value > 0 else None for d in kind.shape.dim)
+                shape = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None
+                              for d in kind.shape.dim)
                 if shapes.setdefault(info.name, shape) != shape:
                     clashes.add(info.name)
     return {name: shape for name, shape in shapes.items() if name not in clashes}

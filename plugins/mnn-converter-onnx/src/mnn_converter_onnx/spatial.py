@@ -102,6 +102,6 @@ def widen(b: Builder, x: str) -> str:
     return b.op("Unsqueeze", [x], squeezeDims=(2,))
 
 
-def narrow(b: Builder, x: str, outputs: list[str]) -> None:
+def narrow(b: Builder, x: str, outputs: list[str] | int) -> str:
     """(N, C, 1, L) as (N, C, L)."""
-    b.op("Squeeze", [x], outputs, squeezeDims=(2,))
+    return b.op("Squeeze", [x], outputs, squeezeDims=(2,))

@@ -24,15 +24,19 @@ def _kernel(node: Node, b: Builder, weight: str) -> tuple[int, ...]:
     return tuple(kernel)
 
 
-def _bias(node: Node, b: Builder, count: int | None) -> str:
+def _bias(node: Node, b: Builder, weight: str, axis: int, factor: int) -> str:
+    """The bias; zeros if there is none, of which there are weight.shape[axis] * factor."""
+    shape = b.shape(weight)
+    size = shape[axis] if shape is not None and len(shape) > axis else None
     if node.input(2):
         value = b.value(node.input(2))
-        if value is not None and count is not None and value.size != count:
-            raise ModelFormatError(f"{node}: a bias of {value.size} numbers for {count} output channels")
+        if value is not None and size is not None and value.size != size * factor:
+            raise ModelFormatError(f"{node}: a bias of {value.size} numbers for {size * factor} output channels")
         return node.input(2)
-    if count is None:
-        raise Unsupported("a weight of unknown shape, without bias")
-    return b.const(np.zeros(count, np.float32))
+    if size is not None:
+        return b.const(np.zeros(size * factor, np.float32))
+    count = b.op("GatherV2", [b.shape_of(weight), b.ints(axis), b.const(np.int32(0))], dtype=np.int64)
+    return b.op("Fill", [b.binary("MUL", count, b.ints(factor)), b.const(np.float32(0))], dtype=np.float32)
 
 
 def _channels(b: Builder, weight: str) -> tuple[int | None, int | None]:
@@ -50,7 +54,7 @@ def conv(node: Node, b: Builder) -> None:
         raise ModelFormatError(f"{node}: {out} output channels in {group} groups")
     depthwise = group > 1 and out == group and per_group == 1
     counts = {"group": group, "outputCount": out or 0, "inputCount": (per_group or 0) * group}
-    _convolve(node, b, x, weight, _bias(node, b, out), w,
+    _convolve(node, b, x, weight, _bias(node, b, weight, 0, 1), w,
               "Convolution3D" if w.rank == 3 else "ConvolutionDepthwise" if depthwise else "Convolution", counts)
 
 
@@ -85,7 +89,7 @@ def conv_transpose(node: Node, b: Builder) -> None:
     if any(extra):
         attrs["outPads"] = extra if w.rank > 1 else (0, *extra)
     op_type = "ConvTranspose3D" if w.rank == 3 else "DeconvolutionDepthwise" if depthwise else "Deconvolution"
-    _convolve(node, b, x, weight, _bias(node, b, out), w, op_type, attrs)
+    _convolve(node, b, x, weight, _bias(node, b, weight, 1, group), w, op_type, attrs)
 
 
 def _transposed_pads(node: Node, b: Builder, x: str, w: Window, extra: tuple[int, ...]) -> tuple[Window, tuple[int, ...]]:

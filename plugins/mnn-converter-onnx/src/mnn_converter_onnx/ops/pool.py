@@ -33,48 +33,49 @@ def average_pool(node: Node, b: Builder) -> None:
 
 def _pool(node: Node, b: Builder, w: Window, kind: str, fill: float) -> None:
     x, average = node.inputs[0], kind == "AVEPOOL"
-    include = bool(node.get("count_include_pad", 0)) and average
-    if average and w.mode == "SAME_LOWER" and not include:
-        settled, explicit = settle_same(b, x, w, fill)
-        if settled != x:
-            raise Unsupported("AveragePool with SAME_LOWER and an input of unknown size")
-        w = explicit
-    x, w = settle_same(b, x, w, fill)
-    ceil = bool(node.get("ceil_mode", 0))
-    attrs: dict[str, Any] = {"type": kind, "ceilModel": ceil, "padType": w.mode,
-             "countType": ("INCLUDE_PADDING" if include else "EXCLUDE_PADDING") if average else "DEFAULT"}
-    if w.rank == 3:
-        _pool_3d(node, b, x, w, kind, ceil, include)
-        return
-    plane = w.widened().plane()
-    if w.rank == 2:
-        b.op("Pooling", [x], node.outputs[:1], **plane, **attrs)
-    else:
-        narrow(b, b.op("Pooling", [widen(b, x)], **plane, **attrs), node.outputs[:1])
-
-
-def _pool_3d(node: Node, b: Builder, x: str, w: Window, kind: str, ceil: bool, include: bool) -> None:
-    """Pooling3D has equal pads at both ends and averages over what is inside; other forms pad with an op of their own."""
-    if ceil:
+    include, ceil = bool(node.get("count_include_pad", 0)) and average, bool(node.get("ceil_mode", 0))
+    if w.rank == 3 and ceil:
         raise Unsupported("ceil_mode with three spatial dimensions")
-    attrs = {"type": kind, "kernels": w.kernel, "strides": w.strides, "padType": "CAFFE"}
-    begins, ends = w.pads[:3], w.pads[3:]
-    if begins == ends and not (kind == "AVEPOOL" and include):
-        b.op("Pooling3D", [x], node.outputs[:1], pads=begins, **attrs)
-        return
-    pairs = b.ints(0, 0, 0, 0, *(p for both in zip(begins, ends) for p in both))
-
-    def padded(x: str, fill: float, outputs: list[str] | int = 1) -> str:
-        y = b.op("Padding", [x, pairs, b.number(fill, x)], mode="CONSTANT")
-        return b.op("Pooling3D", [y], outputs, pads=(0, 0, 0), **attrs)
-
-    if kind == "MAXPOOL":
-        padded(x, float("-inf"), node.outputs[:1])
-    elif include:
-        padded(x, 0, node.outputs[:1])
-    else:
+    settled, w = settle_same(b, x, w, fill)
+    if settled == x and w.rank < 3:
+        _plane(b, x, w, node.outputs[:1], {"type": kind, "ceilModel": ceil, "countType": _count(average, include)})
+    elif settled == x and w.pads[:3] == w.pads[3:] and not include:
+        _volume(b, x, w, kind, node.outputs[:1])
+    elif average and not include:  # the mean over padding, too, divided by the mean of ones that are padded likewise
         ones = b.op("Fill", [b.shape_of(x), b.number(1, x)], dtype=b.dtype(x))
-        b.binary("REALDIV", padded(x, 0), padded(ones, 0), node.outputs[:1])
+        parts = [_padded(b, settled, w, kind, 0),
+                 _padded(b, settle_same(b, ones, window(node, w.kernel), 0)[0], w, kind, 0)]
+        b.binary("REALDIV", parts[0], parts[1], node.outputs[:1])
+    else:
+        _padded(b, settled, w, kind, fill, node.outputs[:1])
+
+
+def _count(average: bool, include: bool) -> str:
+    return ("INCLUDE_PADDING" if include else "EXCLUDE_PADDING") if average else "DEFAULT"
+
+
+def _plane(b: Builder, x: str, w: Window, outputs: list[str] | int, attrs: dict[str, Any]) -> str:
+    """Pooling in one or two dimensions."""
+    attrs = {**attrs, **w.widened().plane(), "padType": w.mode}
+    if w.rank == 2:
+        return b.op("Pooling", [x], outputs, **attrs)
+    return narrow(b, b.op("Pooling", [widen(b, x)], **attrs), outputs)
+
+
+def _volume(b: Builder, x: str, w: Window, kind: str, outputs: list[str] | int) -> str:
+    """Pooling in three dimensions, where MNN pads both ends alike and counts what is inside."""
+    return b.op("Pooling3D", [x], outputs, type=kind, kernels=w.kernel, strides=w.strides, padType="CAFFE", pads=w.pads[:3])
+
+
+def _padded(b: Builder, x: str, w: Window, kind: str, fill: float, outputs: list[str] | int = 1) -> str:
+    """Padding as an op of its own, then a pooling of whole windows."""
+    if any(w.pads):
+        pairs = b.ints(0, 0, 0, 0, *(p for both in zip(w.pads[:w.rank], w.pads[w.rank:]) for p in both))
+        x = b.op("Padding", [x, pairs, b.number(fill, x)], mode="CONSTANT")
+    whole = Window(w.kernel, w.strides, w.dilations, (0,) * (2 * w.rank))
+    if w.rank == 3:
+        return _volume(b, x, whole, kind, outputs)
+    return _plane(b, x, whole, outputs, {"type": kind, "ceilModel": False, "countType": _count(kind == "AVEPOOL", True)})
 
 
 def _dilated(node: Node, b: Builder, w: Window) -> None:
@@ -106,13 +107,9 @@ def lp_pool(node: Node, b: Builder) -> None:
     if node.get("ceil_mode", 0) or any(d != 1 for d in w.dilations) or w.rank == 3 or w.mode != "CAFFE":
         raise Unsupported("LpPool with ceil_mode, dilations, SAME padding or three spatial dimensions")
     powers = b.binary("POW", b.unary("ABS", x), b.number(p, x))
-    plane = w.widened().plane()
-    powers = widen(b, powers) if w.rank == 1 else powers
-    mean = b.op("Pooling", [powers], type="AVEPOOL", ceilModel=False, countType="INCLUDE_PADDING", **plane)
+    mean = _plane(b, powers, w, 1, {"type": "AVEPOOL", "ceilModel": False, "countType": "INCLUDE_PADDING"})
     total = b.binary("MUL", mean, b.number(float(np.prod(w.kernel)), x))
-    root = b.binary("POW", total, b.number(1 / p, x), 1 if w.rank == 1 else node.outputs)
-    if w.rank == 1:
-        narrow(b, root, node.outputs)
+    b.binary("POW", total, b.number(1 / p, x), node.outputs)
 
 
 @rule("GlobalAveragePool", "GlobalMaxPool")

@@ -17,7 +17,7 @@ _DIRECT = {"ReduceSum": "SUM", "ReduceMean": "MEAN", "ReduceMax": "MAXIMUM", "Re
 def reduce(node: Node, b: Builder) -> None:
     x, axes_input, axes = node.inputs[0], node.input(1), node.get("axes")
     if axes is None and axes_input:
-        axes = b.vector(axes_input, f"{node}: the axes")
+        axes = () if b.shape(axes_input) == (0,) else b.vector(axes_input, f"{node}: the axes")
         axes_input = "" if axes is not None else axes_input
     keep = bool(node.get("keepdims", 1))
     if not axes and not axes_input and node.get("noop_with_empty_axes", 0):

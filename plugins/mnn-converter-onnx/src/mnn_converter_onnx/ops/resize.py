@@ -75,8 +75,9 @@ def _resize(node: Node, b: Builder, method: Method, scales: str, sizes: str, roi
     if given is not None and len(given) != len(axes):
         raise ModelFormatError(f"{node}: {len(given)} {'scales' if scales else 'sizes'} for {len(axes)} axes")
     policy = node.get("keep_aspect_ratio_policy", "stretch")
+    ratio = ""
     if sizes and policy != "stretch":
-        sizes = _keep_aspect(b, x, axes, sizes, policy)
+        sizes, ratio = _keep_aspect(b, x, axes, sizes, policy)
         given = b.value(sizes)
     if rank == 4 and policy == "stretch" and _plain(b, x, method, axes, values, sizes):
         _interp(node, b, x, method, axes, values, sizes)
@@ -89,7 +90,8 @@ def _resize(node: Node, b: Builder, method: Method, scales: str, sizes: str, roi
         if sizes and given is not None and size is not None and axis < len(size) and size[axis] == given[i] and \
                 method.transform != "tf_crop_and_resize":
             continue
-        resized.append(Axis(axis, _pick(b, scales, i), _pick(b, sizes, i), _pick(b, roi, i), _pick(b, roi, i + len(axes))))
+        scale = ratio or _pick(b, scales, i)
+        resized.append(Axis(axis, scale, _pick(b, sizes, i), _pick(b, roi, i), _pick(b, roi, i + len(axes))))
     resample(b, x, method, resized, node.outputs)
 
 
@@ -97,16 +99,16 @@ def _pick(b: Builder, vector: str, index: int) -> str:
     return b.op("GatherV2", [vector, b.const(np.int32(index)), b.const(np.int32(0))]) if vector else ""
 
 
-def _keep_aspect(b: Builder, x: str, axes: tuple[int, ...], sizes: str, policy: str) -> str:
-    """One scale for all axes: the least or greatest that the sizes ask for."""
+def _keep_aspect(b: Builder, x: str, axes: tuple[int, ...], sizes: str, policy: str) -> tuple[str, str]:
+    """(sizes, scale) with one scale for all axes: the least or greatest that the sizes ask for."""
     kinds = {"not_larger": "MINIMUM", "not_smaller": "MAXIMUM"}
     if policy not in kinds:
         raise wrong("keep_aspect_ratio_policy", policy, "'stretch', 'not_larger' or 'not_smaller'")
     old = b.cast(b.op("GatherV2", [b.shape_of(x), b.ints(*axes), b.const(np.int32(0))], dtype=np.int64), np.float32)
     ratio = b.binary("REALDIV", b.cast(sizes, np.float32), old)
-    scale = b.op("Reduction", [ratio], operation=kinds[policy], dim=(0,), keepDims=True)
+    scale = b.op("Reduction", [ratio], operation=kinds[policy], dim=(0,), keepDims=False)
     rounded = b.unary("FLOOR", b.binary("ADD", b.binary("MUL", old, scale), b.const(np.float32(0.5))))
-    return b.cast(rounded, np.int64)
+    return b.cast(rounded, np.int64), scale
 
 
 def _plain(b: Builder, x: str, method: Method, axes: tuple[int, ...], scales: np.ndarray | None, sizes: str) -> bool:
@@ -119,9 +121,8 @@ def _plain(b: Builder, x: str, method: Method, axes: tuple[int, ...], scales: np
             return False
     elif sizes and any(a < 2 for a in axes):
         value = b.value(sizes)
-        if value is None or shape is None or len(shape) != 4:
-            return value is None or shape is None
-        if any(a < 2 and shape[a] not in (None, v) for a, v in zip(axes, value)):
+        known = value is not None and shape is not None and len(shape) == 4
+        if known and any(a < 2 and shape[a] not in (None, v) for a, v in zip(axes, value)):
             return False
     elif not sizes:
         return False
