@@ -15,6 +15,8 @@ from .weights import HalfConstant, QuantizedWeight, stored_count
 
 CONVOLUTIONS = frozenset({"Convolution", "ConvolutionDepthwise", "Deconvolution", "DeconvolutionDepthwise", "Convolution3D",
                           "ConvTranspose3D"})
+#: Their weights are integers that stay in the attribute symmetricQuan.
+INT8_CONVOLUTIONS = frozenset({"ConvInt8", "DepthwiseConvInt8"})
 #: Table -> its weight fields in the order of the op's inputs.
 VECTORS = {"Scale": ("scaleData", "biasData"), "LayerNorm": ("gamma", "beta"), "GroupNorm": ("gamma", "beta"),
            "PRelu": ("slope",)}
@@ -60,6 +62,8 @@ def take_weights(op: Op, table: str, graph: Graph, files: ExternalFile, path: st
         _append(op, graph, VECTORS[table], found)
     elif table in ("Convolution2D", "Convolution3D") and op.type in CONVOLUTIONS:
         _take_convolution(op, graph, external, files, path, name)
+    elif op.type in INT8_CONVOLUTIONS and op.attrs.get("quanParameter"):
+        _take_int8(op, external, files, path, name)
 
 
 def _append(op: Op, graph: Graph, fields: tuple[str, ...], values: list[Constant | None]) -> None:
@@ -107,6 +111,22 @@ def _take_convolution(op: Op, graph: Graph, external: tuple[int, ...], files: Ex
     _append(op, graph, ("weight", "bias"), [packed, bias])
     if shape_input:
         op.inputs += [*[""] * (3 - len(op.inputs)), *shape_input]
+
+
+def _take_int8(op: Op, external: tuple[int, ...], files: ExternalFile, path: str | None, name: str) -> None:
+    """Moves weights that are stored as a quantised blob of scale 1 to symmetricQuan."""
+    quan = op.attrs.pop("quanParameter")
+    if len(external) > 1:
+        sections = files.sections(external, path, op.name)
+        quan = {**quan, "buffer": sections[0].view(np.int8)}
+        if len(sections) > 1 and sections[1].size:
+            quan["alpha"] = sections[1].view(np.float32)
+    if len(quan.get("buffer", ())):
+        label = f"{name}: {op}"
+        weight = QuantizedWeight(weight_shape(op, stored_count(quan, label), name), quan, label)
+        weight.check()
+        values = np.clip(np.rint(weight.decode()), -128, 127).astype(np.int8).reshape(-1)
+        op.attrs["symmetricQuan"] = {**(op.attrs.get("symmetricQuan") or {}), "weight": values}
 
 
 def _quantised(op: Op, quan: Mapping[str, Any], name: str) -> Constant:

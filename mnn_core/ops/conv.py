@@ -54,7 +54,7 @@ def check_bias(op: Op, bias: Spec | None, outputs: int) -> None:
 
 def group_of(op: Op, x: Spec | np.ndarray) -> int:
     """The number of groups: each channel is one in depthwise convolutions."""
-    group = x.shape[1] if op.type.endswith("Depthwise") else op["group"]
+    group = x.shape[1] if "Depthwise" in op.type else op["group"]
     if group < 1:
         raise ShapeError(f"{op}: {group} groups; expected 1 or more")
     return group

@@ -160,3 +160,27 @@ def test_wrong_shapes(attrs: dict, shapes: list, said: str) -> None:
 def test_geometry_is_public() -> None:
     w = conv_geometry.Window((3, 3), (2, 2), (1, 1), (0,) * 4, "SAME")
     assert conv_geometry.same_pads(w, (8, 9)) == ((0, 1), (1, 1))
+
+
+@pytest.mark.parametrize(("op_type", "group"), [("ConvInt8", 1), ("DepthwiseConvInt8", 4)])
+@pytest.mark.parametrize("zeros", [(0, 0), (3, -5)])
+def test_int8(op_type: str, group: int, zeros: tuple[int, int]) -> None:
+    """Zero points are folded into the bias; padding is the zero point."""
+    x = RNG.integers(-128, 128, (2, 4, 6, 7)).astype(np.int8)
+    w = RNG.integers(-127, 128, (4, 4 // group, 3, 3)).astype(np.int8)
+    scales, out_scale = (0.002 + 0.01 * RNG.random(4)).astype(np.float32), np.float32(3.7)
+    b = RNG.integers(-500, 500, 4).astype(np.int32)
+    zero_in, zero_out = (np.array(z, np.int8) for z in zeros)
+    inputs = [x, np.array(0.5, np.float32), zero_in, w, scales, np.zeros(4, np.int8), np.array(out_scale), zero_out, b]
+    want = run("QLinearConv", inputs, pads=[1, 1, 1, 1], strides=[2, 1], group=group)
+    scale = 0.5 * scales.astype(np.float64) / out_scale
+    folded = b - zeros[0] * w.astype(np.int64).sum((1, 2, 3))
+    table = {"weight": w.reshape(-1), "bias": folded.astype(np.int32), "scale": scale.astype(np.float32), "zeroPoint": zeros[0]}
+    attrs = {"kernelX": 3, "kernelY": 3, "pads": (1, 1, 1, 1), "strideY": 2, "outputCount": 4}
+    exact = apply(op_type, {**attrs, "symmetricQuan": {**table, "outputDataType": "DT_FLOAT"}}, x)
+    np.testing.assert_array_equal(np.clip(np.rint(exact) + zeros[1], -128, 127), want)
+    shifted = {**table, "bias": np.rint(folded + zeros[1] / scale).astype(np.int32), "outputZeroPoint": zeros[1]}
+    got = apply(op_type, {**attrs, "symmetricQuan": shifted}, x)
+    assert np.abs(got.astype(int) - want).max() <= 1
+    assert got.dtype == np.int8
+    np.testing.assert_array_equal(apply(op_type, {**attrs, "relu": True, "symmetricQuan": shifted}, x), np.maximum(got, zeros[1]))
