@@ -28,6 +28,8 @@ VERSION = "3.6.1"
 _EXTERNAL_FROM = 1024
 #: Ops and parameter tables that MNN 3.6.1 does not have; they are stored as Extra ops.
 _TOO_NEW = frozenset({"FusedLinear", "GatedRMSNorm"})
+#: Attributes that name a subgraph.
+_BODIES = ("then_graph", "else_graph", "cond_graph", "body_graph")
 _NO_TABLE = frozenset({"NONE", None})
 
 
@@ -105,7 +107,7 @@ class _Writer:
             "outputName": tuple(o.name for o in graph.outputs),
         }
         if graph.subgraphs:
-            net["subgraphs"] = tuple(self.subgraph(name, sub) for name, sub in graph.subgraphs.items())
+            net["subgraphs"] = tuple(self.subgraph(name, graph.subgraphs[name]) for name in _inner_first(graph))
         described = [{**{k: v for k, v in d.items() if k != "tensor"}, "index": names[d["tensor"]]}
                      for d in graph.extra.get("extraTensorDescribe", ()) if d["tensor"] in names]
         if described:
@@ -238,6 +240,21 @@ class _Writer:
             values = {**{k: v for k, v in values.items() if k not in inner},
                       "common": {k: v for k, v in values.items() if k in inner}}
         return {"main_type": param, "main": {k: v for k, v in values.items() if not (isinstance(v, tuple) and not v)}}
+
+
+def _inner_first(graph: Graph) -> list[str]:
+    """Names of the subgraphs, each after those that it uses: MNN builds them in the order of the file."""
+    found: dict[str, None] = {}
+    pending = [(name, False) for name in reversed(graph.subgraphs)]
+    while pending:
+        name, entered = pending.pop()
+        if entered or name in found or name not in graph.subgraphs:
+            if entered:
+                found[name] = None
+            continue
+        used = [op.attrs.get(k) for op in graph.subgraphs[name].ops for k in _BODIES]
+        pending += [(name, True), *((n, False) for n in used if n and n != name)]
+    return list(found)
 
 
 def _declared(info: Any, with_shape: bool) -> dict[str, Any]:
