@@ -1,119 +1,152 @@
-"""What the recurrent layers share: activations, the loop over time, directions and sequence lengths."""
+"""What recurrent layers share: directions, sequence lengths, ONNX's activations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import GraphError, ShapeError
 from ..ir import Op, Spec
 from .unary import sigmoid
 
-Activation = Callable[[np.ndarray], np.ndarray]
-#: (what the input adds to all gates, states) -> new states, the hidden one first.
-Step = Callable[[np.ndarray, list[np.ndarray]], list[np.ndarray]]
+Function = Callable[[np.ndarray], np.ndarray]
+#: (x [batch, input], states [batch, hidden]) -> new states, the first of which is the output of the step.
+Step = Callable[[np.ndarray, "list[np.ndarray]"], "list[np.ndarray]"]
 
-_PLAIN: dict[str, Activation] = {
-    "sigmoid": sigmoid, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0),
-    "softsign": lambda x: x / (1 + np.abs(x)), "softplus": lambda x: np.logaddexp(x, 0),
+#: Further attributes of all recurrent ops; MNN itself knows none of them.
+EXTRA: dict[str, Any] = {"direction": "", "clip": 0.0, "activations": (), "activation_alpha": (), "activation_beta": (),
+                         "layout": 0}
+_DIRECTIONS = {"": (False, True), "forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+#: Name -> (function of x, alpha, beta; default alpha; default beta); None where it has none.
+_ACTIVATIONS: dict[str, tuple[Callable[[np.ndarray, float, float], np.ndarray], float | None, float | None]] = {
+    "sigmoid": (lambda x, a, b: sigmoid(x), None, None),
+    "tanh": (lambda x, a, b: np.tanh(x), None, None),
+    "relu": (lambda x, a, b: np.maximum(x, 0), None, None),
+    "softsign": (lambda x, a, b: x / (1 + np.abs(x)), None, None),
+    "softplus": (lambda x, a, b: np.logaddexp(x, 0), None, None),
+    "leakyrelu": (lambda x, a, b: np.where(x < 0, a * x, x), 0.01, None),
+    "thresholdedrelu": (lambda x, a, b: np.where(x > a, x, 0), 1.0, None),
+    "elu": (lambda x, a, b: np.where(x < 0, a * np.expm1(np.minimum(x, 0)), x), 1.0, None),
+    "hardsigmoid": (lambda x, a, b: np.clip(a * x + b, 0, 1), 0.2, 0.5),
+    "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
+    "scaledtanh": (lambda x, a, b: a * np.tanh(b * x), 1.0, 1.0),
 }
-#: Activations with one or two parameters, and their defaults.
-_WITH_ALPHA: dict[str, tuple[Callable[..., np.ndarray], tuple[float, ...]]] = {
-    "affine": (lambda x, a, b: a * x + b, (1.0, 0.0)),
-    "leakyrelu": (lambda x, a: np.where(x >= 0, x, a * x), (0.01,)),
-    "thresholdedrelu": (lambda x, a: np.where(x > a, x, 0), (1.0,)),
-    "scaledtanh": (lambda x, a, b: a * np.tanh(b * x), (1.0, 1.0)),
-    "hardsigmoid": (lambda x, a, b: np.clip(a * x + b, 0, 1), (0.2, 0.5)),
-    "elu": (lambda x, a: np.where(x >= 0, x, a * np.expm1(np.minimum(x, 0))), (1.0,)),
-}
-
-#: Attributes beyond MNN's tables, with the values that mean MNN's own behaviour. Files with others hold Extra ops.
-ATTRIBUTES = {"reverse": False, "activations": (), "activationAlpha": (), "activationBeta": (), "clip": 0.0}
 
 
-def activations(op: Op, directions: int, defaults: Sequence[str]) -> list[list[Activation]]:
-    """The functions of each direction. Names are ONNX's, in any case; alphas and betas are used up in order.
+@dataclass(frozen=True)
+class Sizes:
+    """Extents of a layer: steps, batch, input features, hidden units, directions."""
 
-    Raises ShapeError for unknown names or another number of them.
-    """
-    names = [n.lower() for n in op["activations"]] or [n.lower() for n in defaults] * directions
-    if len(names) != len(defaults) * directions:
-        raise ShapeError(f"{op}: {len(names)} activations; expected {len(defaults)} for each of {directions} directions")
-    parameters = [iter(op["activationAlpha"]), iter(op["activationBeta"])]
-    found = []
-    for name in names:
-        if name in _PLAIN:
-            found.append(_PLAIN[name])
-        elif name in _WITH_ALPHA:
-            function, values = _WITH_ALPHA[name]
-            found.append(_bound(function, [next(p, v) for p, v in zip(parameters, values)]))
+    steps: int
+    batch: int
+    inputs: int
+    hidden: int
+    directions: int
+
+    def outputs(self, op: Op, x: Spec, states: int) -> list[Spec]:
+        """Specs of Y and of `states` final states, in the op's layout."""
+        if op["layout"]:
+            y, state = (self.batch, self.steps, self.directions, self.hidden), (self.batch, self.directions, self.hidden)
         else:
-            known = ", ".join(sorted({**_PLAIN, **_WITH_ALPHA}))
-            raise ShapeError(f"{op}: unknown activation {name!r}; expected one of {known}")
-    return [found[i * len(defaults):(i + 1) * len(defaults)] for i in range(directions)]
+            y, state = (self.steps, self.directions, self.batch, self.hidden), (self.directions, self.batch, self.hidden)
+        return [x.with_shape(y), *(x.with_shape(state) for _ in range(states))]
 
 
-def _bound(function: Callable[..., np.ndarray], values: list[float]) -> Activation:
-    return lambda x: function(x, *(np.float32(v) for v in values))
-
-
-def clipped(op: Op, x: np.ndarray) -> np.ndarray:
-    """The input of an activation, limited to -clip..clip if `clip` is set."""
-    return np.clip(x, -op["clip"], op["clip"]) if op["clip"] else x
-
-
-def scan(x: np.ndarray, states: list[np.ndarray], step: Step, reverse: bool,
-         lengths: np.ndarray | None) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Steps through x (T, B, gates): all hidden states (T, B, H) in the order of the input, and the last states (B, H).
-
-    reverse: each row of the batch from its own last step back. Steps from a row's length on are 0 and change no state.
-    """
-    count = x.shape[0]
-    limit = np.full(x.shape[1], count) if lengths is None else np.asarray(lengths).reshape(-1)
-    order = np.arange(count)[:, None]
-    order = np.where(order < limit, limit - 1 - order, order) if reverse else np.broadcast_to(order, x.shape[:2])
-    x = np.take_along_axis(x, order[..., None], 0) if reverse else x
-    out = np.zeros((count, *states[0].shape), x.dtype)
-    for t in range(count):
-        new = [s.astype(x.dtype, copy=False) for s in step(x[t], states)]
-        if lengths is None:
-            states, out[t] = new, new[0]
-            continue
-        valid = (t < limit)[:, None]
-        states = [np.where(valid, n, s) for n, s in zip(new, states)]
-        out[t] = np.where(valid, new[0], 0)
-    return (np.take_along_axis(out, order[..., None], 0) if reverse else out), states
-
-
-def initial(state: np.ndarray | None, direction: int, batch: int, hidden: int, dtype: np.dtype) -> np.ndarray:
-    """One direction of a state (d, B, H); zeros if it is absent."""
-    return np.zeros((batch, hidden), dtype) if state is None else state.reshape(-1, batch, hidden)[direction]
-
-
-def is_reverse(op: Op, direction: int) -> bool:
-    """The second of two directions runs in reverse, and the only one if `reverse` is set."""
-    return direction == 1 or bool(op["reverse"])
-
-
-def joined(results: Sequence[tuple[np.ndarray, list[np.ndarray]]]) -> tuple[np.ndarray, ...]:
-    """Directions together: (T, d, B, H), and (d, B, H) for each state."""
-    sequences = np.stack([r[0] for r in results], 1)
-    return (sequences, *(np.stack(states) for states in zip(*(r[1] for r in results))))
-
-
-def check_sequence(op: Op, x: Spec) -> None:
-    """Raises ShapeError unless x is (T, B, I) of floats."""
+def extents(op: Op, x: Spec) -> tuple[int, int, int]:
+    """(steps, batch, features) of the input. Raises ShapeError."""
     if x.rank != 3 or x.dtype.kind != "f":
-        raise ShapeError(f"{op}: expected an input (steps, batch, size) of floats, found {x}")
+        order = "[batch, steps, features]" if op["layout"] else "[steps, batch, features]"
+        raise ShapeError(f"{op}: input 0 is {x}; expected floats {order}")
+    first, second, features = x.shape
+    return (second, first, features) if op["layout"] else (first, second, features)
 
 
-def check_input(op: Op, spec: Spec | None, shape: Sequence[int], what: str) -> None:
-    """Raises ShapeError unless an input is absent or has a shape, sizes of 1 in front not counting."""
-    if spec is None:
-        return
-    found, wanted = list(spec.shape), list(shape)
-    while len(found) > len(wanted) and found[0] == 1:
-        found = found[1:]
-    if found != wanted:
-        raise ShapeError(f"{op}: {what} is {spec}; expected {wanted}")
+def expect(op: Op, spec: Spec | None, index: int, shape: Sequence[int], what: str) -> None:
+    """Raises ShapeError unless an input, if it is there, has a shape."""
+    if spec is not None and spec.shape != tuple(shape):
+        raise ShapeError(f"{op}: input {index} ({what}) is {spec}; expected shape {list(shape)}")
+
+
+def expect_states(op: Op, sizes: Sizes, states: Sequence[tuple[Spec | None, int, str]], lengths: Spec | None,
+                  lengths_index: int) -> None:
+    """Raises ShapeError unless initial states (spec, input, name) and sequence lengths fit."""
+    lead = (sizes.batch, sizes.directions) if op["layout"] else (sizes.directions, sizes.batch)
+    for spec, index, what in states:
+        expect(op, spec, index, (*lead, sizes.hidden), what)
+    expect(op, lengths, lengths_index, (sizes.batch,), "sequence lengths")
+
+
+def backwards(op: Op, directions: int) -> tuple[bool, ...]:
+    """Whether each direction runs from the end. Raises GraphError if `direction` does not fit the weights."""
+    found = _DIRECTIONS.get(op["direction"])
+    if found is None:
+        raise GraphError(f"{op}: direction is {op['direction']!r}; expected forward, reverse or bidirectional")
+    if directions not in (1, 2) or (op["direction"] and len(found) != directions):
+        raise ShapeError(f"{op}: direction {op['direction']!r} with weights of {directions} directions; expected "
+                         f"{len(found) if op['direction'] else '1 or 2'}")
+    return found[:directions]
+
+
+def functions(op: Op, defaults: Sequence[str], directions: int) -> list[list[Function]]:
+    """The activation functions of each direction, clipped inputs and all. Raises GraphError for unknown names."""
+    names = tuple(op["activations"]) or tuple(defaults) * directions
+    if len(names) != len(defaults) * directions:
+        raise GraphError(f"{op}: activations are {list(names)}; expected {len(defaults)} for each of {directions} directions")
+    alphas, betas = list(op["activation_alpha"]), list(op["activation_beta"])
+    made: list[Function] = []
+    for name in names:
+        if name.lower() not in _ACTIVATIONS:
+            raise GraphError(f"{op}: activation {name!r} is not known; expected one of {', '.join(sorted(_ACTIVATIONS))}")
+        function, alpha, beta = _ACTIVATIONS[name.lower()]
+        a = alphas.pop(0) if alpha is not None and alphas else alpha
+        b = betas.pop(0) if beta is not None and betas else beta
+        made.append(_bound(function, float(a or 0), float(b or 0), float(op["clip"])))
+    each = len(defaults)
+    return [made[i * each:(i + 1) * each] for i in range(directions)]
+
+
+def _bound(function: Callable[[np.ndarray, float, float], np.ndarray], alpha: float, beta: float, clip: float) -> Function:
+    return lambda x: function(np.clip(x, -clip, clip) if clip > 0 else x, alpha, beta)
+
+
+def unclipped(op: Op, defaults: Sequence[str], directions: int) -> list[list[Function]]:
+    """As `functions`, for values that `clip` does not limit."""
+    free = Op(op.type, op.inputs, op.outputs, {**op.attrs, "clip": 0.0}, op.name)
+    return functions(free, defaults, directions)
+
+
+def run(op: Op, x: np.ndarray, steps: Sequence[Step], states: Sequence[np.ndarray | None], lengths: np.ndarray | None,
+        hidden: int) -> tuple[np.ndarray, ...]:
+    """Y and the final states of all directions.
+
+    states: initial ones as the op's inputs, None for zeros. A row ends at its own length: later outputs are 0, its state
+    stays, and a reverse direction starts there.
+    """
+    wide = (x.swapaxes(0, 1) if op["layout"] else x).astype(np.float64)
+    count, batch = wide.shape[:2]
+    ends = np.full(batch, count) if lengths is None else lengths.astype(np.int64)
+    if np.any((ends < 0) | (ends > count)):
+        raise ShapeError(f"{op}: sequence lengths {ends.tolist()} do not fit {count} steps")
+    time = np.arange(count)[:, None]
+    flipped = np.where(time < ends, ends - 1 - time, time)
+    y = np.zeros((count, len(steps), batch, hidden))
+    finals = [np.zeros((len(steps), batch, hidden)) for _ in states]
+    for d, (step, back) in enumerate(zip(steps, backwards(op, len(steps)))):
+        rows = np.take_along_axis(wide, flipped[:, :, None], 0) if back else wide
+        now = [np.zeros((batch, hidden)) if s is None else (s[:, d] if op["layout"] else s[d]).astype(np.float64)
+               for s in states]
+        out = np.zeros((count, batch, hidden))
+        for t in range(count):
+            alive = (t < ends)[:, None]
+            new = step(rows[t], now)
+            out[t] = np.where(alive, new[0], 0)
+            now = [np.where(alive, n, old) for n, old in zip(new, now)]
+        y[:, d] = np.take_along_axis(out, flipped[:, :, None], 0) if back else out
+        for final, state in zip(finals, now):
+            final[d] = state
+    if op["layout"]:
+        y, finals = y.transpose(2, 0, 1, 3), [f.swapaxes(0, 1) for f in finals]
+    return tuple(np.ascontiguousarray(a).astype(x.dtype) for a in (y, *finals))

@@ -20,6 +20,7 @@ cdef extern from "mnn/kernel.h" nogil:
         const char *s
         const int64_t *ints
         const double *floats
+        const char **strings
     ctypedef struct mnn_attr:
         const char *name
         int32_t kind, n

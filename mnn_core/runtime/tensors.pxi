@@ -39,6 +39,7 @@ cdef class Attributes:
     """Attributes of an op as kernels read them; owns the memory they point to."""
 
     cdef vector[native.mnn_attr] items
+    cdef vector[vector[const char *]] texts
     cdef list owners
 
     def __init__(self, dict values):
@@ -56,6 +57,13 @@ cdef class Attributes:
                 text = value.encode()
                 self.owners.append(text)
                 a.kind, a.v.s = b"s"[0], text
+            elif isinstance(value, (tuple, list)) and len(value) and all(isinstance(v, str) for v in value):
+                self.texts.emplace_back()
+                for v in value:
+                    text = v.encode()
+                    self.owners.append(text)
+                    self.texts.back().push_back(text)
+                a.kind, a.n, a.v.strings = b"S"[0], len(value), self.texts.back().data()
             elif isinstance(value, (tuple, list, np.ndarray)):
                 array = self.numbers(value)
                 if array is None:

@@ -38,7 +38,7 @@ typedef struct mnn_tensor {
 } mnn_tensor;
 
 /* An attribute by its name in the op's schema. kind: 'i' integer or bool, 'f' float, 's' string or enum member,
- * 'I' n integers, 'F' n floats. */
+ * 'I' n integers, 'F' n floats, 'S' n strings. */
 typedef struct mnn_attr {
   const char *name;
   int32_t kind, n;
@@ -48,6 +48,7 @@ typedef struct mnn_attr {
     const char *s;
     const int64_t *ints;
     const double *floats;
+    const char *const *strings;
   } v;
 } mnn_attr;
 

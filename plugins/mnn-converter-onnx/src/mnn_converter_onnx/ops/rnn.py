@@ -45,6 +45,8 @@ def recurrent(node: Node, b: Builder) -> None:
         both, linear = direction == "bidirectional", bool(node.get("linear_before_reset", 0))
         b.op("RNNSequenceGRU", [x, *parts, *states, lengths], outputs, numUnits=hidden, keepAllOutputs=True,
              isBidirectionalRNN=both, linearBeforeReset=linear, **extra)
+        if both and linear and not lengths and node.output(1):
+            outputs[1] = _last_states(b, x, outputs[0])
     else:
         inputs = [x, node.inputs[1], node.inputs[2], _bias(node, b, hidden, _DIRECTIONS[direction]), *states, lengths]
         b.op(kind, inputs + ([node.input(7)] if kind == "LSTM" else []), outputs, outputCount=hidden, **extra)
@@ -77,6 +79,15 @@ def _beyond_mnn(node: Node, directions: int) -> dict[str, Any]:
 
 def _reversed(b: Builder, x: str) -> str:
     return b.op("Reverse", [x, b.const(np.array([0], np.int32))])
+
+
+def _last_states(b: Builder, x: str, y: str) -> str:
+    """Y_h of two directions from Y: MNN's own is wrong for a linear reset gate."""
+    steps = b.op("GatherV2", [b.shape_of(x), b.const(np.int64(0)), b.const(np.int32(0))], dtype=np.int64)
+    last = b.binary("SUB", steps, b.const(np.int64(1)), dtype=np.int64)
+    ends = [b.op("GatherV2", [b.op("GatherV2", [y, t, b.const(np.int32(0))]), b.ints(d), b.const(np.int32(0))])
+            for d, t in enumerate((last, b.const(np.int64(0))))]
+    return b.op("Concat", ends, axis=0)
 
 
 def _columns(b: Builder, x: str, start: int, stop: int) -> str:
