@@ -190,6 +190,26 @@ class Builder:
         """The shape of a tensor, as a vector of integers."""
         return self.op("Shape", [x], dtype=np.int64)
 
+    def gather(self, x: str, indices: str, axis: int = 0, outputs: Sequence[str] | int = 1) -> str:
+        """A GatherV2. Constant indices that count from the end are counted from the front, as MNN wants them."""
+        value = self.value(indices)
+        if value is not None and (value < 0).any() and self.value(x) is None:
+            shape = self.shape(x)
+            if shape is not None and -len(shape) <= axis < len(shape) and shape[axis] is not None:
+                indices = self.const(np.where(value < 0, value + shape[axis], value))
+            else:
+                length = self.size(x, axis)
+                added = length if value.ndim == 0 else self.binary("MUL", length, self.const((value < 0).astype(np.int32)))
+                indices = self.binary("ADD", added, self.const(value))
+        return self.op("GatherV2", [x, indices, self.const(np.int32(axis))], outputs, dtype=self.dtype(x))
+
+    def size(self, x: str, axis: int) -> str:
+        """The size of one dimension of a tensor, as a rank-0 integer; axes from the end need a known rank in MNN."""
+        rank = self.rank(x)
+        if axis < 0 and rank is not None:
+            axis += rank
+        return self.gather(self.shape_of(x), self.const(np.int32(axis)))
+
     def reshape(self, x: str, dims: Sequence[int], outputs: Sequence[str] | int = 1) -> str:
         """A Reshape to fixed dims (0 copies one, -1 infers one)."""
         return self.op("Reshape", [x], outputs, dims=tuple(dims))

@@ -158,7 +158,6 @@ def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, dtypes: list[np.dt
     """Converts a body of control flow; it becomes one of the root's subgraphs. dtypes: of inputs that declare none."""
     context = scope.builder.context
     graph = Graph(name=context.fresh(stem))
-    context.root.subgraphs[graph.name] = graph
     builder = Builder(context, graph, scope.builder)
     inner = Scope(builder, scope)
     add_constants(proto, inner)
@@ -173,4 +172,5 @@ def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, dtypes: list[np.dt
         graph.inputs.append(TensorInfo(tensor, dtype, found.shape, found.dim_names))
     add_nodes(proto.node, [o.name for o in proto.output], inner)
     add_outputs(proto, inner)
+    context.root.subgraphs[graph.name] = graph  # after those inside it: MNN wants them in this order
     return builder, inner

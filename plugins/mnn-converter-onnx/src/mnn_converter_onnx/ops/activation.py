@@ -162,8 +162,7 @@ def hardmax(node: Node, b: Builder) -> None:
 
 def _hardmax(b: Builder, x: str, axis: int, outputs: list[str] | int) -> str:
     best = b.op("ArgMax", [x], dtype=np.int64, axis=axis, topK=1)
-    depth = b.op("GatherV2", [b.shape_of(x), b.const(np.int32(axis)), b.const(np.int32(0))], dtype=np.int64)
-    return b.op("OneHot", [best, depth, b.number(1, x), b.number(0, x)], outputs, dtype=b.dtype(x), axis=axis)
+    return b.op("OneHot", [best, b.size(x, axis), b.number(1, x), b.number(0, x)], outputs, dtype=b.dtype(x), axis=axis)
 
 
 @rule("Softmax", "LogSoftmax", "Hardmax", until=12)

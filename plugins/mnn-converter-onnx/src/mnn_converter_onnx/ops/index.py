@@ -14,29 +14,11 @@ _SCATTER = {"none": -1, "add": "ADD", "mul": "MUL", "min": "MINIMUM", "max": "MA
 
 @rule("Gather")
 def gather(node: Node, b: Builder) -> None:
-    """Negative indices count from the end. Our GatherV2 takes them so; MNN's does not, so constant ones are turned."""
-    axis = node.get("axis", 0)
-    indices = _from_start(b, node.inputs[0], node.inputs[1], axis)
-    b.op("GatherV2", [node.inputs[0], indices, b.const(np.int32(axis))], node.outputs)
+    """Negative indices count from the end."""
+    b.gather(node.inputs[0], node.inputs[1], node.get("axis", 0), node.outputs)
     ranks = [b.rank(n) for n in node.inputs[:2]]
     if ranks[0] is not None and ranks[1] is not None:
         b.declare(node.outputs[0], None, ranks[0] + ranks[1] - 1)
-
-
-def _from_start(b: Builder, data: str, indices: str, axis: int) -> str:
-    """Constant indices with the size of the axis added to negative ones."""
-    values = b.value(indices)
-    if values is None or not (values < 0).any():
-        return indices
-    shape, rank = b.shape(data), b.rank(data)
-    if shape is not None and -len(shape) <= axis < len(shape) and shape[axis] is not None:
-        return b.const(np.where(values < 0, values + shape[axis], values).astype(np.int64))
-    if axis < 0 and rank is None:
-        return indices
-    place = axis if rank is None else axis % rank
-    size = b.op("GatherV2", [b.shape_of(data), b.const(np.int64(place)), b.const(np.int32(0))], dtype=np.int64)
-    turn = b.binary("MUL", b.const((values < 0).astype(np.int64)), size, dtype=np.int64)
-    return b.binary("ADD", b.const(values.astype(np.int64)), turn, dtype=np.int64)
 
 
 @rule("GatherElements")

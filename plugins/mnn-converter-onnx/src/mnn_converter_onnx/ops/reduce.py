@@ -79,8 +79,7 @@ def arg(node: Node, b: Builder) -> None:
     found = b.op(node.op_type, [x], 1 if keep or node.get("select_last_index", 0) else node.outputs, dtype=np.int64,
                  axis=axis, topK=1)
     if node.get("select_last_index", 0):
-        size = b.op("GatherV2", [b.shape_of(x), b.const(np.int32(axis)), b.const(np.int32(0))], dtype=np.int64)
-        last = b.binary("SUB", size, b.const(np.int32(1)))
+        last = b.binary("SUB", b.size(x, axis), b.const(np.int32(1)))
         found = b.binary("SUB", last, found, 1 if keep else node.outputs, dtype=np.int64)
     if keep:
         b.op("Unsqueeze", [found], node.outputs, dtype=np.int64, squeezeDims=(axis,))

@@ -45,7 +45,7 @@ def recurrent(node: Node, b: Builder) -> None:
         both, linear = direction == "bidirectional", bool(node.get("linear_before_reset", 0))
         b.op("RNNSequenceGRU", [x, *parts, *states, lengths], outputs, numUnits=hidden, keepAllOutputs=True,
              isBidirectionalRNN=both, linearBeforeReset=linear, **extra)
-        if both and linear and not lengths and node.output(1):
+        if both and not lengths and node.output(1):
             outputs[1] = _last_states(b, x, outputs[0])
     else:
         inputs = [x, node.inputs[1], node.inputs[2], _bias(node, b, hidden, _DIRECTIONS[direction]), *states, lengths]

@@ -236,8 +236,7 @@ def range_(node: Node, b: Builder) -> None:
 def eye_like(node: Node, b: Builder) -> None:
     x, k = node.inputs[0], node.get("k", 0)
     dtype = declared_dtype(node["dtype"], "the result") if "dtype" in node.attrs else b.dtype(x)
-    sizes = b.shape_of(x)
-    pick = [b.op("GatherV2", [sizes, b.const(np.int32(i)), b.const(np.int32(0))], dtype=np.int64) for i in (0, 1)]
+    pick = [b.size(x, i) for i in (0, 1)]
     rows, columns = (b.op("Range", [b.const(np.int32(0)), p, b.const(np.int32(1))], dtype=np.int64) for p in pick)
     shifted = b.binary("ADD", b.op("Unsqueeze", [rows], squeezeDims=(1,)), b.ints(k))
     b.cast(b.binary("EQUAL", shifted, columns, dtype=np.int32), dtype, node.outputs)
@@ -248,8 +247,7 @@ def trilu(node: Node, b: Builder) -> None:
     """Keeps where column - row >= k (upper) or <= k (lower)."""
     x = node.inputs[0]
     k = node.input(1) or b.const(np.int32(0))
-    sizes = b.shape_of(x)
-    pick = [b.op("GatherV2", [sizes, b.const(np.int32(i)), b.const(np.int32(0))], dtype=np.int64) for i in (-2, -1)]
+    pick = [b.size(x, i) for i in (-2, -1)]
     rows, columns = (b.op("Range", [b.const(np.int32(0)), p, b.const(np.int32(1))], dtype=np.int64) for p in pick)
     offset = b.binary("SUB", columns, b.op("Unsqueeze", [rows], squeezeDims=(1,)))
     keep = b.binary("GREATER_EQUAL" if node.get("upper", 1) else "LESS_EQUAL", offset, k, dtype=np.bool_)
