@@ -183,4 +183,5 @@ def test_int8(op_type: str, group: int, zeros: tuple[int, int]) -> None:
     got = apply(op_type, {**attrs, "symmetricQuan": shifted}, x)
     assert np.abs(got.astype(int) - want).max() <= 1
     assert got.dtype == np.int8
-    np.testing.assert_array_equal(apply(op_type, {**attrs, "relu": True, "symmetricQuan": shifted}, x), np.maximum(got, zeros[1]))
+    limited = apply(op_type, {**attrs, "relu": True, "symmetricQuan": shifted}, x)
+    np.testing.assert_array_equal(limited, np.maximum(got, zeros[1]))
