@@ -23,8 +23,8 @@ def prior_sizes(op: Op) -> list[tuple[float, float]]:
             ratios += [ratio, 1 / ratio] if op["flip"] else [ratio]
     smallest, largest = [float(v) for v in op["minSizes"]], [float(v) for v in op["maxSizes"]]
     if not smallest or len(largest) not in (0, len(smallest)) or min(ratios) <= 0:
-        raise ShapeError(f"{op}: minSizes {smallest}, maxSizes {largest} and aspectRatios {ratios}; expected one size at least, "
-                         "a greatest one for each or for none, and positive ratios")
+        raise ShapeError(f"{op}: minSizes {smallest}, maxSizes {largest} and aspectRatios {ratios}; expected one size at "
+                         "least, a greatest one for each or for none, and positive ratios")
     sizes = []
     for i, low in enumerate(smallest):
         sizes.append((low, low))

@@ -32,7 +32,8 @@ def greedy(boxes: np.ndarray, scores: np.ndarray, limit: float) -> list[int]:
 
 def test_prior_box() -> None:
     attrs = {"minSizes": np.array([10, 20], np.float32), "maxSizes": np.array([20, 30], np.float32), "flip": True,
-             "offset": 0.5, "aspectRatios": np.array([1, 2, 2], np.float32), "variances": np.array([.1, .1, .2, .3], np.float32)}
+             "offset": 0.5, "aspectRatios": np.array([1, 2, 2], np.float32),
+             "variances": np.array([.1, .1, .2, .3], np.float32)}
     got = apply("PriorBox", attrs, f(1, 8, 3, 4), f(1, 3, 60, 80))
     want = []
     for i, j in np.ndindex(3, 4):
