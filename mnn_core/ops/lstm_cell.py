@@ -23,7 +23,8 @@ def _cell_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
     if x.rank != 2 or cell.rank != 2 or x.dtype.kind != "f":
         raise ShapeError(f"{op}: expected an input and a state of floats with a rank of 2, found {x} and {cell}")
     (batch, size), hidden = x.shape, cell.shape[1]
-    wanted: dict[int, tuple[int, ...]] = {1: (batch, hidden), 2: (batch, hidden), 3: (size + hidden, 4 * hidden), 7: (4 * hidden,)}
+    wanted: dict[int, tuple[int, ...]] = {
+        1: (batch, hidden), 2: (batch, hidden), 3: (size + hidden, 4 * hidden), 7: (4 * hidden,)}
     wanted.update(dict.fromkeys((4, 5, 6), (hidden,)) if op["use_peephole"] else {})
     for i, shape in wanted.items():
         if need(op, inputs, i).shape != shape:

@@ -6,6 +6,8 @@ from ops.definitions import apply
 from ops.ort import run
 
 from mnn_core.errors import ShapeError
+from mnn_core.formats import read_mnn, write_mnn
+from mnn_core.ir import Graph, Op, TensorInfo
 from mnn_core.ops import conv_geometry
 
 RNG = np.random.default_rng(1)
@@ -185,3 +187,18 @@ def test_int8(op_type: str, group: int, zeros: tuple[int, int]) -> None:
     assert got.dtype == np.int8
     limited = apply(op_type, {**attrs, "relu": True, "symmetricQuan": shifted}, x)
     np.testing.assert_array_equal(limited, np.maximum(got, zeros[1]))
+
+
+def test_int8_weights_stored_as_a_blob() -> None:
+    """Files of MNN hold them as a table of 256 values and an index for each weight."""
+    w = RNG.integers(-128, 128, 2 * 3 * 9).astype(np.int8)
+    blob = np.concatenate([np.array([2, 2, 0, 27, 0, 0], np.uint8), np.arange(-128, 128).astype(np.int8).view(np.uint8),
+                           (w.astype(int) + 128).astype(np.uint8)]).view(np.int8)
+    quan = {"type": 1, "buffer": blob, "alpha": np.array([1], np.float32), "quantScale": 1.0, "aMaxOrBits": 8}
+    attrs = {"kernelX": 3, "kernelY": 3, "outputCount": 2, "quanParameter": quan,
+             "symmetricQuan": {"bias": np.array([1, 2], np.int32), "scale": np.array([.01, .02], np.float32), "zeroPoint": 1}}
+    graph = Graph([Op("ConvInt8", ["x"], ["y"], attrs, "conv")], [TensorInfo("x", np.dtype(np.int8), (1, 3, 5, 5))],
+                  [TensorInfo("y", None, None)])
+    read = next(op for op in read_mnn(write_mnn(graph)).ops if op.type == "ConvInt8")
+    np.testing.assert_array_equal(read["symmetricQuan"]["weight"], w)
+    assert "quanParameter" not in read.attrs
