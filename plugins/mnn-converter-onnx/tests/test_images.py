@@ -148,3 +148,39 @@ def test_resize_special_forms() -> None:
     for policy in ("not_larger", "not_smaller"):
         resize = node("Resize", "x _ _ z", axes=[2, 3], keep_aspect_ratio_policy=policy)
         check(resize, {"x": random(1, 1, 4, 6)}, opset=19, constants={"z": np.array([7, 8])})
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample(mode: str, padding: str) -> None:
+    feeds = {"x": random(1, 2, 4, 5), "g": random(1, 3, 4, 2, seed=1)}
+    check(node("GridSample", "x g", mode=mode, padding_mode=padding), feeds, opset=20, tolerance=1e-4)
+
+
+def test_regions() -> None:
+    x = {"x": random(2, 3, 8, 9), "r": F([[0, 0, 6, 5], [1, 2, 7.5, 7]])}
+    attrs = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.9}
+    check(node("RoiAlign", "x r i", **attrs), x, opset=16, constants={"i": np.array([1, 0])})
+    check(node("RoiAlign", "x r i", **attrs), x, opset=10, constants={"i": np.array([1, 0])})
+    rois = {"x": x["x"], "r": F([[1, 0, 0, 6, 5], [0, 1, 2, 7, 7]])}
+    check(node("MaxRoiPool", "x r", pooled_shape=[2, 3]), rois)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_indices_of_the_greatest_and_back(rank: int) -> None:
+    pooled = node("MaxPool", "x", "y i", kernel_shape=[2] * rank, strides=[2] * rank)
+    x = {"x": random(2, 3, *(8, 6)[:rank])}
+    check(pooled, x, ("y", "i"))
+    check([pooled, node("MaxUnpool", "y i", "z", kernel_shape=[2] * rank, strides=[2] * rank)], x, ("z",))
+
+
+def test_quantised_products() -> None:
+    dice = np.random.default_rng(0)
+    x, w = dice.integers(0, 256, (1, 3, 6, 6), np.uint8), dice.integers(-128, 128, (4, 3, 3, 3), np.int8)
+    zeros = {"xz": np.uint8(120), "wz": np.int8(3)}
+    check(node("ConvInteger", "x w xz"), {"x": x}, opset=13, constants={"w": w.view(np.uint8), "xz": zeros["xz"]})
+    check(node("MatMulInteger", "a b xz wz"), {"a": x[0, 0], "b": w.reshape(6, -1)[:, :5]}, constants=zeros)
+    scales = {"s": F(0.02), "t": F([0.01, 0.02, 0.03, 0.04]), "u": F(0.5), "z": np.uint8(100), "n": np.zeros(4, np.int8)}
+    check(node("QLinearConv", "x s xz w t n u z b"), {"x": x},
+          constants={**scales, "xz": zeros["xz"], "w": w, "b": np.int32([10, -20, 3000, 0])})
+    check(node("DynamicQuantizeLinear", "x", "y s z"), {"x": random(3, 4)}, ("y", "s", "z"))

@@ -68,23 +68,24 @@ def _affine(node: Node, b: Builder, x: str, like: str, scale: str, bias: str, ou
 
 @rule("GroupNormalization", since=21)
 def group_normalization(node: Node, b: Builder) -> None:
+    """LayerNorm of (N, groups, -1), then a factor and a bias per channel. MNN's GroupNorm runs on few of its backends."""
     x, scale, bias = node.inputs[:3]
-    attrs = {"group": node["num_groups"], "epsilon": node.get("epsilon", 1e-5), "axis": 1}
-    if b.value(scale) is not None and b.value(bias) is not None:
-        b.op("GroupNorm", [x, scale, bias], node.outputs, **attrs)
-    else:
-        _affine(node, b, b.op("GroupNorm", [x], **attrs), x, scale, bias, node.outputs)
+    _affine(node, b, _grouped(node, b, x), x, scale, bias, node.outputs)
+
+
+def _grouped(node: Node, b: Builder, x: str) -> str:
+    flat = b.reshape(x, (0, node["num_groups"], -1))
+    normal = b.op("LayerNorm", [flat], axis=(-1,), epsilon=node.get("epsilon", 1e-5))
+    return b.op("Reshape", [normal, b.shape_of(x)], dtype=b.dtype(x))
 
 
 @rule("GroupNormalization", until=20)
 def group_normalization_by_groups(node: Node, b: Builder) -> None:
     """Up to opset 20 scale and bias have one number per group; each is repeated for the channels of its group."""
     x, groups = node.inputs[0], node["num_groups"]
-    channels = b.op("GatherV2", [b.shape_of(x), b.ints(1), b.const(np.int32(0))], dtype=np.int64)
-    each = b.op("Concat", [b.ints(1), b.binary("REALDIV", channels, b.ints(groups))], axis=0)
+    each = b.op("Concat", [b.ints(1), b.binary("REALDIV", b.reshape(b.size(x, 1), (1,)), b.ints(groups))], axis=0)
     vectors = [b.reshape(b.op("Tile", [b.reshape(n, (-1, 1)), each]), (-1,)) for n in node.inputs[1:3]]
-    y = b.op("GroupNorm", [x], group=groups, epsilon=node.get("epsilon", 1e-5), axis=1)
-    _affine(node, b, y, x, vectors[0], vectors[1], node.outputs)
+    _affine(node, b, _grouped(node, b, x), x, vectors[0], vectors[1], node.outputs)
 
 
 @rule("LayerNormalization", "LayerNorm")

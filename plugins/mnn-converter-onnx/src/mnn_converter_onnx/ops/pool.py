@@ -14,13 +14,39 @@ from ..spatial import Window, narrow, settle_same, widen, window
 
 @rule("MaxPool")
 def max_pool(node: Node, b: Builder) -> None:
-    if node.output(1):
-        raise Unsupported("MaxPool with a second output (Indices)")
     w = window(node, tuple(node["kernel_shape"]))
+    if node.output(1):
+        _with_indices(node, b, w)
+        return
     if any(d != 1 for d in w.dilations):
         _dilated(node, b, w)
         return
     _pool(node, b, w, "MAXPOOL", float("-inf"))
+
+
+def _with_indices(node: Node, b: Builder, w: Window) -> None:
+    """MNN's indices count in one image of one channel, ONNX's in the whole tensor."""
+    if w.rank == 3 or any(d != 1 for d in w.dilations) or node.get("storage_order", 0):
+        raise Unsupported("MaxPool with Indices in three dimensions, with dilations or with storage_order")
+    x, w = settle_same(b, node.inputs[0], w, float("-inf"))
+    if x != node.inputs[0]:
+        raise Unsupported("MaxPool with Indices, SAME_LOWER and an input of unknown size")
+    names = [node.output(0) or b.context.fresh(f"{node.name}/unused"), b.context.fresh(f"{node.name}/places")]
+    wide = [b.context.fresh(f"{n}/wide") for n in names] if w.rank == 1 else names
+    b.op("Pooling", [widen(b, x) if w.rank == 1 else x], wide, **w.widened().plane(), type="MAXPOOL", padType=w.mode,
+         ceilModel=bool(node.get("ceil_mode", 0)))
+    if w.rank == 1:
+        for source, target in zip(wide, names):
+            narrow(b, source, [target])
+    b.declare(names[1], np.dtype(np.int64))
+    shape = b.shape_of(x)
+    image = b.op("StridedSlice", [shape, b.ints(2), b.ints(2**31 - 1)], dtype=np.int64, fromType=1)
+    area = b.op("Reduction", [image], dtype=np.int64, operation="PROD", dim=(0,), keepDims=False)
+    n, c = b.size(x, 0), b.size(x, 1)
+    planes = b.op("Range", [b.const(np.int32(0)), b.binary("MUL", n, c), b.const(np.int32(1))], dtype=np.int64)
+    ones = b.op("Concat", [b.reshape(n, (1,)), b.reshape(c, (1,)), b.ints(*[1] * w.rank)], axis=0)
+    starts = b.op("Reshape", [b.binary("MUL", planes, area), ones], dtype=np.int64)
+    b.binary("ADD", names[1], starts, [node.outputs[1]], dtype=np.int64)
 
 
 @rule("AveragePool")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from ..builder import Builder
 from ..node import Node
 from ..rules import Unsupported, rule
+from .conv import conv
 
 _RANGE = {np.dtype(np.int8): (-128, 127), np.dtype(np.uint8): (0, 255), np.dtype(np.int16): (-32768, 32767),
           np.dtype(np.uint16): (0, 65535)}
@@ -87,3 +91,58 @@ def _centred(b: Builder, x: str, zero: str, column: bool = False) -> str:
 def matmul_integer(node: Node, b: Builder) -> None:
     product = b.op("MatMul", [_centred(b, node.inputs[0], node.input(2), True), _centred(b, node.inputs[1], node.input(3))])
     b.cast(product, np.int32, node.outputs)
+
+
+@rule("ConvInteger")
+def conv_integer(node: Node, b: Builder) -> None:
+    """The convolution of centred numbers; padding is with the zero point, which is 0 then."""
+    x, weight = _centred(b, node.inputs[0], node.input(2)), node.inputs[1]
+    zero = node.input(3)
+    centred = _centred(b, weight, zero)
+    if zero and b.rank(zero) == 1 and b.shape(zero) != (1,):
+        rank = b.rank(weight)
+        if rank is None:
+            raise Unsupported("a zero point per channel of a weight of unknown rank")
+        centred = b.binary("SUB", b.cast(weight, np.float32), b.cast(b.reshape(zero, (-1, *[1] * (rank - 1))), np.float32))
+    made = b.context.fresh(f"{node.name}/float")
+    conv(replace(node, inputs=[x, centred], outputs=[made], attrs=_with_kernel(node, b, weight)), b)
+    b.cast(made, np.int32, node.outputs)
+
+
+def _with_kernel(node: Node, b: Builder, weight: str) -> dict[str, Any]:
+    """The attributes with kernel_shape, which cannot be told from a weight that is computed."""
+    shape = b.shape(weight)
+    known = shape is not None and None not in shape[2:]
+    return {**({"kernel_shape": shape[2:]} if known and shape is not None else {}), **node.attrs}
+
+
+def _dequantized(b: Builder, x: str, scale: str, zero: str, axis: int = 1) -> str:
+    """(x - zero point) * scale, of each along an axis if they are vectors."""
+    made = b.context.fresh(f"{b.node_name}/float")
+    dequantize_linear(Node("DequantizeLinear", "", 13, b.node_name, [x, scale, zero], [made], {"axis": axis}), b)
+    return made
+
+
+def _quantized(b: Builder, x: str, scale: str, zero: str, outputs: list[str]) -> None:
+    quantize_linear(Node("QuantizeLinear", "", 13, b.node_name, [x, scale, zero], outputs), b)
+
+
+@rule("QLinearMatMul")
+def qlinear_matmul(node: Node, b: Builder) -> None:
+    x, xs, xz, y, ys, yz, s, z = node.inputs[:8]
+    rows, columns = b.rank(x), b.rank(y)
+    left = _dequantized(b, x, xs, xz, (rows or 2) - 2)
+    right = _dequantized(b, y, ys, yz, (columns or 2) - 1)
+    _quantized(b, b.op("MatMul", [left, right]), s, z, node.outputs)
+
+
+@rule("QLinearConv")
+def qlinear_conv(node: Node, b: Builder) -> None:
+    x, xs, xz, w, ws, wz, s, z = node.inputs[:8]
+    inputs = [_dequantized(b, x, xs, xz), _dequantized(b, w, ws, wz, 0)]
+    if node.input(8):  # the bias counts in steps of both scales
+        step = b.binary("MUL", b.reshape(xs, ()), ws)
+        inputs.append(b.binary("MUL", b.cast(node.input(8), np.float32), step))
+    made = b.context.fresh(f"{node.name}/float")
+    conv(replace(node, inputs=inputs, outputs=[made], attrs=_with_kernel(node, b, w)), b)
+    _quantized(b, made, s, z, node.outputs)

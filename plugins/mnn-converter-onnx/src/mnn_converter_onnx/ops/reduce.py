@@ -105,6 +105,14 @@ def cum_sum(node: Node, b: Builder) -> None:
          reverse=bool(node.get("reverse", 0)))
 
 
+@rule("CumProd")
+def cum_prod(node: Node, b: Builder) -> None:
+    axis = b.value(node.inputs[1])
+    if node.get("exclusive", 0) or node.get("reverse", 0) or axis is None or axis.size != 1:
+        raise Unsupported("CumProd that is exclusive or reverse, or along an axis that is not constant")
+    b.op("CumProd", node.inputs[:1], node.outputs, axis=int(axis.reshape(-1)[0]))
+
+
 @rule("LpNormalization")
 def lp_normalization(node: Node, b: Builder) -> None:
     """x / norm along an axis; 0 where the norm is 0."""

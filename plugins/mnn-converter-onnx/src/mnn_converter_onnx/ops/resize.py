@@ -121,8 +121,8 @@ def _plain(b: Builder, x: str, method: Method, axes: tuple[int, ...], scales: np
             return False
     elif sizes and any(a < 2 for a in axes):
         value = b.value(sizes)
-        known = value is not None and shape is not None and len(shape) == 4
-        if known and any(a < 2 and shape[a] not in (None, v) for a, v in zip(axes, value)):
+        if value is not None and shape is not None and len(shape) == 4 and \
+                any(a < 2 and shape[a] not in (None, v) for a, v in zip(axes, value)):
             return False
     elif not sizes:
         return False

@@ -82,7 +82,7 @@ def _reversed(b: Builder, x: str) -> str:
 
 
 def _last_states(b: Builder, x: str, y: str) -> str:
-    """Y_h of two directions from Y: MNN's own is wrong for a linear reset gate."""
+    """Y_h of two directions from Y: MNN's own is wrong."""
     steps = b.op("GatherV2", [b.shape_of(x), b.const(np.int64(0)), b.const(np.int32(0))], dtype=np.int64)
     last = b.binary("SUB", steps, b.const(np.int64(1)), dtype=np.int64)
     ends = [b.op("GatherV2", [b.op("GatherV2", [y, t, b.const(np.int32(0))]), b.ints(d), b.const(np.int32(0))])
