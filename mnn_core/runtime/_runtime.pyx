@@ -1,6 +1,7 @@
 # distutils: language = c++
 """The native part: kernel libraries, prepared kernels, and the loop that runs a program. Holds no arithmetic."""
 
+import math
 import os
 from time import perf_counter as _clock
 
@@ -8,10 +9,13 @@ import numpy as np
 
 from ..errors import BackendError, CancelledError, KernelError, MNNError
 from ..ir.region import Region, flatten
+from ..ir.tensor import MAX_RANK
 
+cimport cython
 cimport numpy as cnp
+from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memset, strcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -28,4 +32,5 @@ class Declined(Exception):
 
 include "tensors.pxi"
 include "kernels.pxi"
+include "outputs.pxi"
 include "program.pxi"

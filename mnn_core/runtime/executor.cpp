@@ -1,22 +1,16 @@
 #include "executor.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <new>
+#include <limits>
+#include <stdexcept>
 
 #include "thread_pool.hpp"
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 namespace mnn {
 namespace {
 
-constexpr size_t kAlign = 64;
-constexpr size_t kHuge = size_t(2) << 20;
 constexpr size_t kIdleContexts = 4;  // kept per program for the next runs
 
 struct Preparing {
@@ -45,7 +39,9 @@ void *shared_prepare(const mnn_call *call, uint32_t index, const char *key, size
   auto *p = static_cast<Preparing *>(call->core);
   *fresh = 0;
   if (index >= call->n_in || !call->in[index].data) return nullptr;
-  const SharedStore::Key full{call->in[index].data, key};
+  const mnn_tensor &constant = call->in[index];
+  SharedStore::Key full{constant.data, std::string(key) + '/' + std::to_string(bytes)};
+  for (int32_t d = 0; d < constant.rank; ++d) full.second += (d ? 'x' : '/') + std::to_string(constant.shape[d]);
   p->uses->push_back(index);
   if (void *found = p->store->find(full)) return found;
   void *found = p->store->add(full, bytes);
@@ -62,7 +58,7 @@ void parallel_prepare(const mnn_call *call, int64_t n, int64_t grain, mnn_body b
 
 int fail_run(const mnn_call *call, const char *why) {
   auto *context = static_cast<Context *>(call->core);
-  std::snprintf(context->error, sizeof context->error, "%s", why ? why : "");
+  if (!context->failed.exchange(true)) std::snprintf(context->error, sizeof context->error, "%s", why ? why : "");
   return 1;
 }
 
@@ -70,32 +66,20 @@ void parallel_run(const mnn_call *call, int64_t n, int64_t grain, mnn_body body,
   parallel(call->threads, n, grain, body, arg, static_cast<const Context *>(call->core)->cancelled);
 }
 
+// Bytes of a tensor in its layout; throws if that is no number.
+int64_t stored_bytes(const mnn_tensor &t) {
+  int64_t bytes = t.dtype.bits / 8;
+  for (int32_t d = 0; d < t.rank; ++d) {
+    int64_t size = t.shape[d];
+    if (t.layout == MNN_BLOCKED && d == 1) size = (size + t.block - 1) / t.block * t.block;
+    if (size < 0 || (size && bytes > std::numeric_limits<int64_t>::max() / size))
+      throw std::invalid_argument("a tensor's size is negative or too great for memory");
+    bytes *= size;
+  }
+  return bytes;
+}
+
 }  // namespace
-
-void *aligned_new(size_t bytes, bool zeroed) {
-  const size_t align = bytes >= 2 * kHuge ? kHuge : kAlign;
-  if (bytes > SIZE_MAX - align) return nullptr;
-  const size_t rounded = (bytes + align - 1) / align * align + (bytes == 0 ? align : 0);
-#if defined(_WIN32)
-  void *p = _aligned_malloc(rounded, align);
-#else
-  void *p = nullptr;
-  if (posix_memalign(&p, align, rounded)) p = nullptr;
-#endif
-#if defined(__linux__)
-  if (p && align == kHuge) madvise(p, rounded, MADV_HUGEPAGE);
-#endif
-  if (p && zeroed) std::memset(p, 0, rounded);
-  return p;
-}
-
-void aligned_delete(void *p) {
-#if defined(_WIN32)
-  _aligned_free(p);
-#else
-  std::free(p);
-#endif
-}
 
 void *SharedStore::find(const Key &key) const {
   const auto it = blocks_.find(key);
@@ -154,12 +138,41 @@ void Program::add_tensor(const mnn_tensor &like, const std::vector<int64_t> &sha
   tensors_.push_back({like, shape, place, where, offset, data});
 }
 
-void Program::finish(size_t arena_bytes) {
+void Program::check(int64_t index, int64_t n_inputs, int64_t n_outputs) const {
+  const Tensor &t = tensors_[index];
+  const auto refuse = [index](const std::string &what) {
+    throw std::invalid_argument("tensor " + std::to_string(index) + " of the program " + what);
+  };
+  if (t.like.layout == MNN_BLOCKED && (t.like.block <= 0 || t.like.rank < 2)) refuse("is blocked, but has no block or no channels");
+  int64_t there = std::numeric_limits<int64_t>::max(), from = 0;
+  if (t.place == Place::arena) there = static_cast<int64_t>(arena_bytes_), from = t.where;
+  if (t.place == Place::alias) {
+    size_t hops = 0;
+    for (int64_t at = index; tensors_[at].place == Place::alias; at = tensors_[at].where)
+      if (tensors_[at].where < 0 || tensors_[at].where >= static_cast<int64_t>(tensors_.size()) || ++hops > tensors_.size())
+        refuse("is a view of nothing");
+    there = stored_bytes(tensors_[t.where].like), from = t.offset;
+  }
+  const int64_t bytes = stored_bytes(t.like);
+  if (from < 0 || bytes > there || from > there - bytes)
+    refuse("has " + std::to_string(bytes) + " bytes at " + std::to_string(from) + " of " + std::to_string(there));
+  const int64_t numbers = t.place == Place::input ? n_inputs : t.place == Place::output ? n_outputs : 0;
+  if ((t.place == Place::input || t.place == Place::output) && (t.where < 0 || t.where >= numbers))
+    refuse("is input or output " + std::to_string(t.where) + " of " + std::to_string(numbers));
+}
+
+void Program::finish(size_t arena_bytes, int64_t n_inputs, int64_t n_outputs) {
   arena_bytes_ = arena_bytes;
+  const auto n = static_cast<int64_t>(tensors_.size());
   for (auto &t : tensors_) t.like.shape = t.shape.data();  // tensors_ grows no more: these pointers stay valid
+  for (int64_t i = 0; i < n; ++i) check(i, n_inputs, n_outputs);
   for (const auto &step : steps_) {
+    for (const int32_t index : step.in)
+      if (index < -1 || index >= n) throw std::invalid_argument("a step reads tensor " + std::to_string(index));
+    for (const int32_t index : step.out)
+      if (index < 0 || index >= n) throw std::invalid_argument("a step writes tensor " + std::to_string(index));
     if (!step.kernel) continue;
-    scratch_bytes_ = step.kernel->scratch_bytes > scratch_bytes_ ? step.kernel->scratch_bytes : scratch_bytes_;
+    scratch_bytes_ = std::max(scratch_bytes_, step.kernel->scratch_bytes);
     for (const auto *list : {&step.in, &step.out}) {
       for (const int32_t index : *list) {
         mnn_tensor slot{};
@@ -214,6 +227,7 @@ Context *Program::acquire() {
 void Program::release(Context *context) {
   context->inputs = context->outputs = nullptr;
   context->cancelled = nullptr;
+  context->failed = false;
   context->error[0] = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);

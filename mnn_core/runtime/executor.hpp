@@ -3,26 +3,18 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "memory.hpp"
 #include "mnn/kernel.h"
 
 namespace mnn {
 
-// 64-byte aligned memory; NULL when there is none. Large pieces ask for huge pages.
-void *aligned_new(size_t bytes, bool zeroed);
-void aligned_delete(void *);
-
-struct AlignedDelete {
-  void operator()(void *p) const { aligned_delete(p); }
-};
-using Memory = std::unique_ptr<void, AlignedDelete>;
-
-// What kernels of one model share: packed weights, by the constant they were made of and the kernel's key.
+// What kernels of one model share: packed weights, by the constant they were made of and the kernel's key with the constant's
+// shape: the same memory seen with another shape is another constant.
 class SharedStore {
  public:
   using Key = std::pair<const void *, std::string>;
@@ -63,11 +55,12 @@ struct Context;
 
 class Program {
  public:
-  // Tensors and steps are added in order, then finish() is called once.
+  // Tensors and steps are added in order, then finish() is called once. It throws
+  // std::invalid_argument for a tensor outside of its memory or an index of nothing: such a program would overwrite memory.
   void add_tensor(const mnn_tensor &like, const std::vector<int64_t> &shape, Place place, int64_t where, int64_t offset,
                   void *data);
   void add_step(Step step) { steps_.push_back(std::move(step)); }
-  void finish(size_t arena_bytes);
+  void finish(size_t arena_bytes, int64_t n_inputs, int64_t n_outputs);
 
   // A context for one run; NULL when there is no memory. Give it back with release().
   Context *acquire();
@@ -94,6 +87,8 @@ class Program {
     int64_t where, offset;  // arena: offset; input, output: number; alias: tensor and byte offset
     void *data;             // constants
   };
+  void check(int64_t index, int64_t n_inputs, int64_t n_outputs) const;
+
   struct Slot {  // a pointer of a call that changes from run to run
     size_t index;
     int32_t tensor;
@@ -116,7 +111,8 @@ struct Context {
   void *const *inputs = nullptr;
   void *const *outputs = nullptr;
   const std::atomic<int> *cancelled = nullptr;
-  char error[1024] = "";
+  std::atomic<bool> failed{false};
+  char error[1024] = "";  // of the worker that failed first
   bool is_cancelled() const { return cancelled && cancelled->load(std::memory_order_relaxed); }
 };
 

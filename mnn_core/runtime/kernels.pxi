@@ -50,7 +50,6 @@ cdef class KernelRow:
         cdef string why
         cdef Attributes attributes = Attributes(dict(attrs))
         cdef NativeKernel made = NativeKernel()
-        cdef cnp.ndarray array
         shapes.resize(len(inputs) + len(outputs))
         for i, desc in enumerate(inputs):
             if desc is None:
@@ -59,8 +58,7 @@ cdef class KernelRow:
             else:
                 t = tensor_of(desc, shapes[i])
                 if constants[i] is not None:
-                    array = constants[i]
-                    t.data = cnp.PyArray_DATA(array)
+                    t.data = constant_data(desc, constants[i])
             ins.push_back(t)
         for i, desc in enumerate(outputs):
             outs.push_back(tensor_of(desc, shapes[len(inputs) + i]))

@@ -67,13 +67,18 @@ cdef extern from "executor.hpp" namespace "mnn" nogil:
     cdef cppclass Program:
         void add_tensor(const mnn_tensor &, const vector[int64_t] &, Place, int64_t, int64_t, void *) except +
         void add_step(Step) except +
-        void finish(size_t) except +
+        void finish(size_t, int64_t, int64_t) except +
         Context *acquire() except +
         void release(Context *)
         void bind(Context &, void **, void **, const atomic_int *)
         size_t run(Context &, size_t, size_t, double *)
         void *data(const Context &, int32_t)
         cbool native(size_t)
+
+cdef extern from "memory.hpp" namespace "mnn" nogil:
+    void *aligned_new(size_t bytes, cbool zeroed)
+    void *aligned_renew(void *, size_t bytes)
+    void aligned_delete(void *)
 
 cdef extern from "library.hpp" namespace "mnn" nogil:
     const mnn_library *open_library(const char *path, string &error) except +

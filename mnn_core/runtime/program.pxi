@@ -41,6 +41,7 @@ cdef class CancelToken:
         return self.flag.load() != 0
 
 
+@cython.no_gc_clear  # the program must be there when a context in a reference cycle is given back
 cdef class _Run:
     """One run's context, given back when the run and all arrays that look into it are gone."""
 
@@ -59,6 +60,7 @@ cdef class Program:
     cdef list tensors, steps, bounds
     cdef list input_dtypes, input_shapes
     cdef list output_shapes, output_types
+    cdef vector[size_t] output_bytes
     cdef readonly size_t arena_bytes
 
     def __init__(self, list tensors, list steps, list inputs, list outputs, size_t arena_bytes):
@@ -69,16 +71,14 @@ cdef class Program:
         cdef void *data
         cdef native.Step made
         cdef Step s
-        cdef cnp.ndarray array
-        self.tensors, self.steps, self.arena_bytes = tensors, steps, arena_bytes
+        self.tensors, self.steps, self.arena_bytes = list(tensors), list(steps), arena_bytes
         for p in tensors:
             shape.clear()
             t = tensor_of(p.desc, shape)
             where = offset = 0
             data = NULL
             if p.place[0] == "const":
-                array = p.place[1]
-                data = cnp.PyArray_DATA(array)
+                data = constant_data(p.desc, p.place[1])
             else:
                 where = p.place[1]
                 offset = p.place[2] if len(p.place) > 2 else 0
@@ -92,11 +92,13 @@ cdef class Program:
             for i in s.outputs:
                 made.outs.push_back(i)
             self.core.add_step(made)
-        self.core.finish(arena_bytes)
+        self.core.finish(arena_bytes, len(inputs), len(outputs))
         ins = [(<ProgramTensor>tensors[i]).desc for i in inputs]
         self.input_dtypes, self.input_shapes = [d.dtype for d in ins], [d.shape for d in ins]
         outs = [(<ProgramTensor>tensors[i]).desc for i in outputs]
         self.output_shapes, self.output_types = [d.shape for d in outs], [d.dtype.num for d in outs]
+        for d in outs:
+            self.output_bytes.push_back(math.prod(d.shape) * d.dtype.itemsize)
         self.bounds = self._bounds()
 
     def _bounds(self):
@@ -136,10 +138,12 @@ cdef class Program:
                 raise ValueError(f"input {i} is {array.dtype}, the program was made for {self.input_dtypes[i]}")
             if (<object>array).shape != self.input_shapes[i]:
                 raise ValueError(f"input {i} is {(<object>array).shape}, the program was made for {self.input_shapes[i]}")
+            if not cnp.PyArray_ISCARRAY_RO(array):
+                raise ValueError(f"input {i} is not a C-contiguous, aligned array")
             pointers[i] = cnp.PyArray_DATA(array)
         outputs = []
         for i in range(n_out):
-            array = self._empty(self.output_shapes[i], self.output_types[i])
+            array = empty(self.output_shapes[i], self.output_types[i], self.output_bytes[i])
             pointers[n_in + i] = cnp.PyArray_DATA(array)
             outputs.append(array)
         context = _Run()
@@ -168,13 +172,6 @@ cdef class Program:
         if profile:
             return outputs, [seconds[i] for i in range(<Py_ssize_t>len(self.steps))]
         return outputs
-
-    cdef cnp.ndarray _empty(self, tuple shape, int number):
-        cdef cnp.npy_intp dims[32]
-        cdef int rank = len(shape), d
-        for d in range(rank):
-            dims[d] = shape[d]
-        return cnp.PyArray_EMPTY(rank, dims, number, 0)
 
     cdef _failed(self, _Run context, size_t step):
         if context.context.is_cancelled():

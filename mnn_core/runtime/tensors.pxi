@@ -14,6 +14,9 @@ cdef class TensorDesc:
 
     def __init__(self, shape, dtype, str layout="p", int block=0):
         self.shape, self.dtype, self.layout, self.block = tuple(shape), np.dtype(dtype), layout, block
+        if len(self.shape) > MAX_RANK or self.dtype.kind not in _CODES:
+            raise ValueError(f"a tensor of shape {self.shape} and dtype {self.dtype}; expected at most {MAX_RANK} dimensions "
+                             f"of numbers")
 
     def __repr__(self):
         return f"TensorDesc({self.shape}, {self.dtype}, {self.layout!r}, {self.block})"
@@ -33,6 +36,14 @@ cdef native.mnn_tensor tensor_of(TensorDesc desc, vector[int64_t] &shape) except
     t.block = desc.block
     t.shape = shape.data()
     return t
+
+
+cdef void *constant_data(TensorDesc desc, cnp.ndarray array) except NULL:
+    """The data of a constant, which kernels read as dense rows of the described shape."""
+    if desc.layout != "p" or (<object>array).shape != desc.shape or array.dtype != desc.dtype \
+            or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+        raise ValueError(f"a constant of {array.dtype}{(<object>array).shape} for {desc}; expected a C-contiguous array of it")
+    return cnp.PyArray_DATA(array)
 
 
 cdef class Attributes:

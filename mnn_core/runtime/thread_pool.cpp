@@ -36,6 +36,9 @@ bool spin_until(const Ready &ready) {
   return ready();
 }
 
+// Number of this thread in the loop that it works for: loops inside of its body run as the same worker.
+thread_local int32_t self = 0;
+
 struct Job {
   mnn_body body;
   void *arg;
@@ -60,16 +63,16 @@ class Pool {
   // False: busy, nothing was done.
   bool run(Job &job) {
     if (busy_.exchange(true, std::memory_order_acquire)) return false;
-    bool wake;
+    int32_t wake;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       while (size_ < job.seats && start_worker()) {
       }
       job_ = &job;
       epoch_.fetch_add(1, std::memory_order_release);
-      wake = asleep_ > 0;
+      wake = std::min(asleep_, job.seats);
     }
-    if (wake) more_.notify_all();
+    while (wake-- > 0) more_.notify_one();
     job.work(0);
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -117,6 +120,7 @@ class Pool {
         }
       }
       if (!job) continue;
+      self = worker;
       job->work(worker);
       std::lock_guard<std::mutex> lock(mutex_);  // held while the last one leaves: the job lies on the caller's stack
       if (job->helpers.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.notify_one();
@@ -154,14 +158,11 @@ Pool &pool() {
 
 void parallel(int32_t threads, int64_t n, int64_t grain, mnn_body body, void *arg, const std::atomic<int> *cancelled) {
   if (n <= 0) return;
-  grain = std::max<int64_t>(grain, 1);
-  const int64_t pieces = std::min<int64_t>(threads, (n + grain - 1) / grain);
-  if (pieces > 1) {
-    Job job{body, arg, n, std::max(grain, (n + pieces * kChunksPerThread - 1) / (pieces * kChunksPerThread)), cancelled,
-            static_cast<int32_t>(pieces - 1)};
-    if (pool().run(job)) return;
-  }
-  body(arg, 0, n, 0);
+  grain = std::clamp<int64_t>(grain, 1, n);
+  const int64_t pieces = std::min<int64_t>(std::max(threads, 1), n / grain + (n % grain != 0));
+  const int64_t chunks = pieces * kChunksPerThread;
+  Job job{body, arg, n, std::max(grain, n / chunks + (n % chunks != 0)), cancelled, static_cast<int32_t>(pieces - 1)};
+  if (pieces == 1 || !pool().run(job)) job.work(self);
 }
 
 }  // namespace mnn
