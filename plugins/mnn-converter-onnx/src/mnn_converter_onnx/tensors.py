@@ -85,7 +85,8 @@ def _typed(tensor: onnx.TensorProto, dtype: np.dtype, raw_type: type, field: str
         raise ModelFormatError(f"{what} holds {len(values)} values; its shape {list(dims)} needs {stored}")
     wide = np.array(values, np.float64 if field in ("float_data", "double_data") else
                     np.uint64 if field == "uint64_data" else np.int64)
-    return _decode(wide.astype(raw_type), tensor.data_type, dtype, dims)
+    with np.errstate(all="ignore"):
+        return _decode(wide.astype(raw_type), tensor.data_type, dtype, dims)
 
 
 def _decode(raw: np.ndarray, elem_type: int, dtype: np.dtype, dims: tuple[int, ...]) -> np.ndarray:

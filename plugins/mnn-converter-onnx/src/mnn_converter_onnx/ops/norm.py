@@ -25,8 +25,9 @@ def batch_normalization(node: Node, b: Builder) -> None:
         wide = [np.asarray(v, np.float64) for v in values]
         if len({v.shape for v in wide}) != 1 or wide[0].ndim != 1:
             raise ModelFormatError(f"{node}: its parameters have shapes {[list(v.shape) for v in wide]}; expected one length")
-        factor = wide[0] / np.sqrt(wide[3] + epsilon)
-        shift = wide[1] - wide[2] * factor
+        with np.errstate(all="ignore"):
+            factor = wide[0] / np.sqrt(wide[3] + epsilon)
+            shift = wide[1] - wide[2] * factor
         factors = [b.const(v.astype(np.float32)) for v in (factor, shift)]
         b.op("Scale", [x, *factors], node.outputs[:1], channels=len(factor))
         return
