@@ -49,7 +49,7 @@ def test_another_abi_is_refused_with_both_numbers(build, abi, remedy):
 
 
 def test_a_short_table_is_refused(build):
-    with pytest.raises(mnn.BackendError, match="table of 8 bytes.*build it again"):
+    with pytest.raises(mnn.BackendError, match=r"table of 8 bytes.*build it again"):
         NativeLibrary(build("SIZE=8"))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mnn_core.ir import Region
-from mnn_core.runtime import Declined, SharedStore, TensorDesc
+from mnn_core.runtime import Declined, Program, ProgramTensor, SharedStore, Step, TensorDesc
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 X = np.ones(6, np.float32)
@@ -13,8 +13,6 @@ X = np.ones(6, np.float32)
 def scale(kit, w, shared, **attrs):
     """The program (fills of the packed constant, its columns, x * w...)."""
     x, k, y = kit.desc(6), kit.desc(*w.shape), kit.desc(8)
-    from mnn_core.runtime import Program, ProgramTensor, Step
-
     kernel = kit.kernel("test.Scale", [x, k], [y], [None, w], shared=shared, **attrs)
     tensors = [ProgramTensor(x, ("input", 0)), ProgramTensor(k, ("const", w)), ProgramTensor(y, ("output", 0))]
     return Program(tensors, [Step(kernel, (0, 1), (2,), "scale")], [0], [2], 0)
@@ -24,7 +22,7 @@ def test_the_next_row_is_asked_when_one_declines(kit):
     x, y = kit.desc(1), kit.desc(1)
     zero = [np.zeros(1, np.float32)]
     assert kit.program("test.Pick", [x], y, mode="fast").run(zero)[0] == 1
-    with pytest.raises(Declined, match="^mode is not fast$"):
+    with pytest.raises(Declined, match=r"^mode is not fast$"):
         kit.kernel("test.Pick", [x], [y], mode="other")
     assert kit.program("test.Pick", [x], y, row=1).run(zero)[0] == 2
 
