@@ -67,7 +67,9 @@ struct mnn_call {
   int32_t threads;      /* how many workers `parallel` may use */
   void *core;           /* the core's own */
 
-  /* Runs body over 0..n-1 in chunks of at least `grain` items and returns when all are done. */
+  /* Runs body over 0..n-1 in chunks of at least `grain` items (the last may be shorter) and returns when all are done. Their
+   * borders depend on n, grain and call->threads only. Once the run is cancelled chunks are left out, here and in every later
+   * loop of the run; so code after a loop must not trust what it wrote so far as to leave its memory. */
   void (*parallel)(const mnn_call *, int64_t n, int64_t grain, mnn_body body, void *arg);
   /* Records why the kernel failed (the text is copied); returns a non-zero status to return. */
   int (*fail)(const mnn_call *, const char *why);
