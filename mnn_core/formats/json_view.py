@@ -88,7 +88,8 @@ def _read_value(value: Any) -> Any:
             made.check()
             return made
         if key == "$region":
-            return Region(**{k: tuple(v) if isinstance(v, list) else v for k, v in inner.items()})
+            fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in inner.items()}
+            return Region(**fields)
         if key == "$tuple":
             return tuple(_read_value(v) for v in inner)
     return {k: _read_value(v) for k, v in value.items()}

@@ -1,7 +1,7 @@
 """MNN's data formats, out of and back into a graph.
 
-In files, tensors have a format: NCHW, NHWC, or NC4HW4 (channel-blocked, shapes written as NCHW), and ConvertTensor ops change it.
-In a Graph, image ops see NCHW, and that is all: NCHW and NC4HW4 are the same there, and only conversions from and to NHWC
+In files, tensors have a format: NCHW, NHWC, or NC4HW4 (channel-blocked, shapes written as NCHW), and ConvertTensor ops change
+it. In a Graph, image ops see NCHW, and that is all: NCHW and NC4HW4 are the same there, and only conversions from and to NHWC
 remain, as ConvertTensor ops (a permutation of dimensions 1 and last).
 """
 

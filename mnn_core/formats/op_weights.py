@@ -154,8 +154,10 @@ def put_weights(op: Op, graph: Graph, table: str) -> tuple[dict[str, Any], list[
         return None
     arrays = [decoded(graph.constants[n]).reshape(-1).astype(np.float32) if n else None for n in names]
     size = next((a.size for a in arrays if a is not None), 0)
-    found = {f: a if a is not None else np.full(size, f in ("gamma", "scaleData"), np.float32)
-             for f, a in zip(fields, [*arrays, None, None])} if size else {}
+    found: dict[str, Any] = {}
+    if size:
+        found = {f: a if a is not None else np.full(size, f in ("gamma", "scaleData"), np.float32)
+                 for f, a in zip(fields, [*arrays, None, None])}
     if table == "Scale":
         found["channels"] = size
     elif table == "PRelu":

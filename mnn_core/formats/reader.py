@@ -24,7 +24,7 @@ from .tables import Decoder
 INTERFACE = "mnn_core.interface"
 
 #: Fields of Net that are kept for saving, beside those that become parts of the Graph.
-_KEPT = ("bizCode", "mnn_uuid", "sourceType", "usage", "preferForwardType")
+KEPT = ("bizCode", "mnn_uuid", "sourceType", "usage", "preferForwardType")
 
 
 def read_mnn(source: str | Path | bytes, name: str | None = None) -> Graph:
@@ -175,7 +175,7 @@ class _Reader:
     def extra(self, graph: Graph) -> None:
         """Metadata, the declared interface, and what is only kept."""
         net = self.net
-        graph.extra.update({k: net[k] for k in _KEPT if k in net})
+        graph.extra.update({k: net[k] for k in KEPT if k in net})
         graph.name = self.name
         if net.get("extraTensorDescribe"):
             graph.extra["extraTensorDescribe"] = [

@@ -141,7 +141,7 @@ class QuantizedWeight:
             return dense.reshape(self.shape)
         codes, alpha, q = self.codes().reshape(-1), self.alpha, self.quan
         groups = alpha.size // (2 if self.asymmetric else 1)
-        values = codes.reshape(groups, -1).astype(np.float32)
+        values: np.ndarray = codes.reshape(groups, -1).astype(np.float32)
         scale = np.float32(1) if q.get("has_scaleInt") or self._old else np.float32(q.get("quantScale", 0.0))
         if self.asymmetric:
             pairs = alpha.reshape(groups, 2)
@@ -248,8 +248,8 @@ def quantize(array: np.ndarray, bits: int, asymmetric: bool = True, block: int |
         else:
             scale = np.abs(flat).max(1, keepdims=True) / np.float32(top)
             codes, alpha = _round(flat / scale), scale
-    codes = np.where(scale > 1e-6, codes, -top - 1 if asymmetric else 0)
-    codes = np.clip(codes, -top - 1, top).astype(np.int16)
+    kept = np.where(scale > 1e-6, codes, np.float32(-top - 1 if asymmetric else 0))
+    codes = np.clip(kept, -top - 1, top).astype(np.int16)
     dims = (rows * blocks, per_row // blocks)
     wide = max(dims) > 65535
     header = np.concatenate([

@@ -19,7 +19,7 @@ from . import extra as extras
 from .blobs import blob_of
 from .layouts import to_formats
 from .op_weights import CONVOLUTIONS, put_weights
-from .reader import INTERFACE
+from .reader import INTERFACE, KEPT
 from .tables import Encoder
 from .weights import half, quantize
 
@@ -102,7 +102,7 @@ class _Writer:
         names: dict[str, int] = {}
         net: dict[str, Any] = {
             "bizCode": "MNN", "sourceType": "ONNX", "mnn_uuid": str(uuid.uuid4()),
-            **{k: v for k, v in graph.extra.items() if k in ("bizCode", "mnn_uuid", "sourceType", "usage", "preferForwardType")},
+            **{k: v for k, v in graph.extra.items() if k in KEPT},
             "oplists": self.body(graph, names),
             "outputName": tuple(o.name for o in graph.outputs),
         }
