@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "ocr"))
+import mnn_core as mnn
 
-from assets import fetch
+_ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(_ROOT / "examples" / "ocr"), str(_ROOT / "benchmarks")]
+
+import zoo  # noqa: E402
+from assets import fetch  # noqa: E402
 
 _OCR = ("rapidocr-onnxruntime==1.4.4", "rapidocr_onnxruntime/models/")
 _VAD = ("silero-vad==6.2.3", "silero_vad/data/")
@@ -39,9 +45,32 @@ NETWORKS = {
 }
 
 
-def network(name: str) -> Path:
-    """Path of a trained network as ONNX."""
+#: The trained networks, and those of benchmarks/zoo.py as "zoo/name".
+NAMES = [*NETWORKS, *(f"zoo/{name}" for name in zoo.MODELS)]
+
+
+def network(name: str, folder: Path | None = None) -> Path:
+    """Path of a network as ONNX; those of the zoo are built in a folder."""
+    if name.startswith("zoo/"):
+        return Path(zoo.build(name[4:], folder))
     return fetch(*NETWORKS[name])
+
+
+@functools.cache
+def expected(name: str, folder: Path) -> list[list[np.ndarray]]:
+    """What onnxruntime gives for each of the network's feeds."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(network(name, folder)), options, providers=["CPUExecutionProvider"])
+    return [session.run(None, feed) for feed in feeds(name)]
+
+
+@functools.cache
+def converted(name: str, folder: Path) -> Path:
+    """The network as a .mnn file of ours."""
+    target = folder / f"{name.replace('/', '_')}.mnn"
+    mnn.convert(network(name, folder), target)
+    return target
 
 
 def image(name: str) -> Path:
@@ -74,6 +103,8 @@ def _photo(size: int) -> np.ndarray:
 
 def feeds(name: str) -> list[dict[str, np.ndarray]]:
     """Inputs for a network: real ones where there are any, and of several sizes where the network takes them."""
+    if name.startswith("zoo/"):
+        return [{"input": zoo.sample_input(name[4:])}]
     if name == "ocr_det":
         return [{"x": _page(*size)} for size in ((192, 384), (96, 160), (192, 384))]
     if name == "ocr_rec":

@@ -2,8 +2,8 @@
 
     python tools/count_lines.py [BASE]      BASE: a git revision to show the change from (default: HEAD~1)
 
-The microkernel is what every model needs: graph, planner, runtime, backend and plugin interfaces, sessions. Vocabulary that grows
-by rows (ops, formats, passes) and tools around it (cli, testing) are not counted; nor are comments and docstrings.
+The microkernel is what every model needs: graph, planner, runtime, backend and plugin interfaces, sessions. Vocabulary that
+grows by rows (ops, formats, passes) and tools around it (cli, testing) are not counted; nor are comments and docstrings.
 """
 
 from __future__ import annotations

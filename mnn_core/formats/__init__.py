@@ -1,5 +1,6 @@
 """Model files: `.mnn` and JSON."""
 
+from .. import ops as _ops  # noqa: F401  (declares the attributes that the reader and the writer go by)
 from .json_view import read_json, write_json
 from .reader import read_mnn
 from .weights import HalfConstant, QuantizedWeight, half, quantize

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import peers
 import pytest
-from test_networks import NAMES, converted, expected, feeds, source
+from networks import NAMES, converted, expected, feeds, network
 
 import mnn_core as mnn
 
@@ -20,9 +20,9 @@ VARIANTS = {
     "int4-block32": ["--weightQuantBits", "4", "--weightQuantBlock", "32", "--weightQuantAsymmetric"],
     "external": ["--saveExternalData"],
 }
-#: Networks on which the real MNN is wrong (it differs from onnxruntime by more than rounding): there, right is what
-#: onnxruntime says, and only the float variants can be checked.
-WRONG_THERE = {"vad_sequence": "an LSTM with an initial state and a dynamic length"}
+#: The real MNN loses up to three digits to its Winograd convolutions, and an LSTM with an initial state and a dynamic length
+#: is wrong there. Where it is off, right is what onnxruntime says; packed weights, which that cannot run, get this much.
+PACKED_TOLERANCE = 3e-3
 
 
 def names_of(name: str, folder: Path) -> list[str]:
@@ -32,42 +32,40 @@ def names_of(name: str, folder: Path) -> list[str]:
 @functools.cache
 def real_files(name: str, folder: Path) -> dict[str, Path]:
     targets = {v: folder / f"{name.replace('/', '_')}.{v}.real.mnn" for v in VARIANTS}
-    peers.convert(source(name, folder), {targets[v]: options for v, options in VARIANTS.items()})
+    peers.convert(network(name, folder), {targets[v]: options for v, options in VARIANTS.items()})
     return targets
 
 
-def assert_close(ours: np.ndarray, theirs: np.ndarray, what: str) -> None:
-    assert ours.shape == theirs.shape, what
+def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Largest difference, of the largest value; inf for other shapes."""
+    if ours.shape != theirs.shape:
+        return float("inf")
     scale = max(float(np.abs(theirs).max(initial=0)), 1e-6)
-    error = float(np.abs(ours.astype(np.float64) - theirs).max(initial=0)) / scale
-    assert error <= TOLERANCE, f"{what}: {error:.2e}"
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("interop")
+    return float(np.abs(ours.astype(np.float64) - theirs).max(initial=0)) / scale
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_files_of_real_mnn_run_here(name: str, folder: Path, tmp_path: Path) -> None:
-    for variant, path in real_files(name, folder).items():
+def test_files_of_real_mnn_run_here(name: str, network_folder: Path, tmp_path: Path) -> None:
+    names = names_of(name, network_folder)
+    for variant, path in real_files(name, network_folder).items():
         model = mnn.load(path)
-        if name not in WRONG_THERE:
-            wanted = peers.run(path, feeds(name), names_of(name, folder), tmp_path)
-        elif variant in ("plain", "fp16", "external"):
-            wanted = expected(name, folder)
-        else:
-            wanted = [[]] * len(feeds(name))
-        for feed, want in zip(feeds(name), wanted):
+        wanted = peers.run(path, feeds(name), names, tmp_path)
+        for feed, want, right in zip(feeds(name), wanted, expected(name, network_folder)):
             got = model.run(feed)
-            for key, theirs in zip(names_of(name, folder), want):
-                assert_close(got[key], theirs, f"{variant}, {key}")
+            for key, theirs, exact in zip(names, want, right):
+                limit = TOLERANCE if variant in ("plain", "external") else PACKED_TOLERANCE
+                errors = distance(got[key], theirs), distance(got[key], exact)
+                assert errors[0] <= limit or errors[1] <= TOLERANCE, f"{variant}, {key}: {errors}"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_our_files_run_in_real_mnn(name: str, folder: Path, tmp_path: Path) -> None:
-    wanted = expected(name, folder)
-    results = peers.run(converted(name, folder), feeds(name), names_of(name, folder), tmp_path)
-    for got, want in zip(results, wanted):
-        for key, theirs, right in zip(names_of(name, folder), got, want):
-            assert_close(theirs, right, key)
+def test_our_files_run_in_real_mnn(name: str, network_folder: Path, tmp_path: Path) -> None:
+    names, path = names_of(name, network_folder), converted(name, network_folder)
+    model = mnn.load(path)
+    results = peers.run(path, feeds(name), names, tmp_path)
+    for feed, got, want in zip(feeds(name), results, expected(name, network_folder)):
+        ours = model.run(feed)
+        for key, theirs, right in zip(names, got, want):
+            # Its Winograd error on this network is 2e-3, on mnnconvert's file of it too.
+            assert distance(theirs, right) <= (3e-3 if name == "ocr_det" else TOLERANCE), key
+            assert distance(ours[key], right) <= TOLERANCE, key
