@@ -46,8 +46,8 @@ def read_mnn(source: str | Path | bytes, name: str | None = None) -> Graph:
                 raise ModelFormatError(f"{name}: the file is empty") from error
     try:
         decoder = Decoder(buffer, name)
-        if decoder.size < 8:
-            raise decoder.fail(f"it has only {decoder.size} bytes")
+        if decoder.size < 8 or decoder.size % 4:  # FlatBuffers are padded to whole words
+            raise decoder.fail(f"it has {decoder.size} bytes; a whole file has a multiple of 4")
         net = decoder.root("Net")
         if "oplists" not in net or "tensorName" not in net:
             raise decoder.fail("it has no list of ops or tensors")

@@ -119,6 +119,8 @@ class Decoder:
 
     def string(self, at: int, where: str) -> str:
         start, length = self.extent(at, 1, where)
+        if start + length >= self.size or self.buffer[start + length]:
+            raise self.fail(f"{where} has no end")
         self.spend(length)
         return bytes(self.buffer[start : start + length]).decode("utf-8", errors="surrogateescape")
 

@@ -25,6 +25,8 @@ def expand_if(op: Op, known: Mapping[str, Spec], scope: Scope) -> list[Op] | Non
     """
     if op.type != "If":
         return None
+    if not op.inputs or op.inputs[0] not in known:
+        raise GraphError(f"{op} has no condition: its first input is missing")
     condition = known[op.inputs[0]].value
     assert condition is not None
     if condition.size != 1:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.base import Backend
-from ..errors import CancelledError
+from ..errors import GraphError, MNNError
 from ..ir import Graph, Op, Spec, TensorInfo
 from . import control
 from .compile import HostExecutable
@@ -147,6 +147,16 @@ class Stage:
         return (shapes, *[env[n].tobytes() for n in self.wanted]) if self.wanted else shapes
 
     def _make(self, env: Mapping[str, np.ndarray]) -> Plan:
+        """A new plan. What a malformed graph breaks on the way is a GraphError, whatever it was."""
+        try:
+            return self._planned(env)
+        except MNNError:
+            raise
+        except Exception as error:
+            shapes = ", ".join(f"{n}{list(env[n].shape)}" for n in self.inputs)
+            raise GraphError(f"the graph cannot be planned for {shapes or 'no inputs'}: {type(error).__name__}: {error}") from error
+
+    def _planned(self, env: Mapping[str, np.ndarray]) -> Plan:
         while True:
             specs = {n: Spec.of(env[n].copy()) if n in self.wanted else Spec(env[n].shape, env[n].dtype) for n in self.inputs}
             found = self.inferred(specs)
