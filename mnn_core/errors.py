@@ -48,6 +48,10 @@ class KernelError(MNNError, RuntimeError):
     """A kernel failed while running; names the op, the backend and the reason."""
 
 
+class OutOfMemoryError(MNNError, MemoryError):
+    """A plan needs more memory than there is; says how much."""
+
+
 class CancelledError(MNNError):
     """The run was cancelled by its caller."""
 

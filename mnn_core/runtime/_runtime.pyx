@@ -7,7 +7,7 @@ from time import perf_counter as _clock
 
 import numpy as np
 
-from ..errors import BackendError, CancelledError, KernelError, MNNError
+from ..errors import BackendError, CancelledError, KernelError, MNNError, OutOfMemoryError
 from ..ir.region import Region, flatten
 from ..ir.tensor import MAX_RANK
 

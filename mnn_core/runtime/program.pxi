@@ -150,7 +150,7 @@ cdef class Program:
         context.program = self
         context.context = self.core.acquire()
         if context.context is NULL:
-            raise MemoryError(f"no memory for an arena of {self.arena_bytes} bytes")
+            raise OutOfMemoryError(f"no memory for an arena of {self.arena_bytes} bytes")
         if cancel is not None:
             flag = &cancel.flag
         self.core.bind(context.context[0], pointers, pointers + n_in, flag)
