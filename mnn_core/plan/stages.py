@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.base import Backend
-from ..errors import GraphError, MNNError
+from ..errors import CancelledError, GraphError, MNNError
 from ..ir import Graph, Op, Spec, TensorInfo
 from . import control
 from .compile import HostExecutable
@@ -154,7 +154,8 @@ class Stage:
             raise
         except Exception as error:
             shapes = ", ".join(f"{n}{list(env[n].shape)}" for n in self.inputs)
-            raise GraphError(f"the graph cannot be planned for {shapes or 'no inputs'}: {type(error).__name__}: {error}") from error
+            raise GraphError(f"the graph cannot be planned for {shapes or 'no inputs'}: "
+                             f"{type(error).__name__}: {error}") from error
 
     def _planned(self, env: Mapping[str, np.ndarray]) -> Plan:
         while True:
