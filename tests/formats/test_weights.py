@@ -145,7 +145,8 @@ def test_blobs_are_those_of_mnnconvert(bits: int, asymmetric: int, block: int, m
 
 @pytest.mark.parametrize("settings", [
     {"weight_quant_bits": 8}, {"weight_quant_bits": 4, "weight_quant_asymmetric": True, "weight_quant_block": 32},
-    {"fp16": True}, {"weight_quant_bits": 3}, {"save_external_data": True}, {"weight_quant_bits": 4, "save_external_data": True}])
+    {"fp16": True}, {"weight_quant_bits": 3}, {"save_external_data": True},
+    {"weight_quant_bits": 4, "save_external_data": True}])
 def test_packed_files_of_ours_run_in_real_mnn(settings: dict, model: Path, folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "ours.mnn"
     mnn.convert(model, target, **settings)
