@@ -238,6 +238,7 @@ static int binary_blocked_prepare(mnn_call *c) {
   }
   if (small.rank != y.rank && small.rank != y.rank - 1) return c->fail(c, "the small operand is not one value for each channel");
   const int32_t shift = y.rank - small.rank;
+  if (shift && small.layout == MNN_BLOCKED) return c->fail(c, "the small operand is blocked along another dimension");
   for (int32_t d = 2; d < y.rank; ++d)
     if (small.shape[d - shift] != 1) return c->fail(c, "the small operand is not one value for each channel");
   if (small.shape[1 - shift] != y.shape[1]) return c->fail(c, "the small operand is not one value for each channel");
