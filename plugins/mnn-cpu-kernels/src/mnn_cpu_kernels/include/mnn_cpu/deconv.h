@@ -13,12 +13,11 @@ struct Deconv {
   Clamp clamp;
 };
 
-static int deconv_prepare(mnn_call *c) {
+static int deconv_groups_prepare(mnn_call *c, bool depthwise) {
   Deconv *s = new_state<Deconv>(c);
   if (!s) return no_memory(c);
   if (!conv_window(c, s->g)) return c->fail(c, "not a 2-D convolution");
   Window &g = s->g;
-  const bool depthwise = c->in[1].rank == 4 && c->in[1].shape[1] == 1 && g.oc == g.c && c->in[1].shape[0] == g.c && attr_int(c, "group", 1) != 1;
   s->group = depthwise ? g.c : max64(1, attr_int(c, "group", 1));
   if (c->in[1].rank != 4 || g.c % s->group || g.oc % s->group || c->in[1].shape[0] != g.c || c->in[1].shape[1] != g.oc / s->group)
     return c->fail(c, "channels do not fit the groups");
@@ -31,6 +30,9 @@ static int deconv_prepare(mnn_call *c) {
   c->scratch_bytes = size_t(s->oc * g.kh * g.kw * g.h * g.w + packed_size(s->ic, g.h * g.w)) * 4;
   return 0;
 }
+
+static int deconv_prepare(mnn_call *c) { return deconv_groups_prepare(c, false); }
+static int deconv_depthwise_prepare(mnn_call *c) { return deconv_groups_prepare(c, true); }
 
 static int deconv_run(const mnn_call *c) {
   const Deconv &s = state<Deconv>(c);
