@@ -57,11 +57,12 @@ MNN_UNARY(ERFC, each<erfcf>(x))
 MNN_UNARY(EXPM1, each<expm1f>(x))
 MNN_UNARY(SIGMOID, sigmoid(x))
 MNN_UNARY(TANH, tanh(x))
-MNN_UNARY(HARDSWISH, x * hard_sigmoid6(x) * dup(1.0f / 6.0f))
+MNN_UNARY(HARDSWISH, x * (hard_sigmoid6(x) * dup(1.0f / 6.0f)))
 MNN_UNARY(GELU, dup(0.5f) * x * (one + tanh(dup(0.79788456f) * fma(dup(0.044715f) * x * x, x, x))))
 MNN_UNARY(GELU_STANDARD, dup(0.5f) * x * (one + erf(x * dup(0.70710678f))))
 MNN_UNARY(SILU, x * sigmoid(x))
-MNN_UNARY(relu, x > zero ? x : x * a)
+MNN_UNARY(relu, max_nan(x, zero))
+MNN_UNARY(leaky_relu, x > zero ? x : x * a)
 MNN_UNARY(relu6, min_nan(max_nan(x, a), b))
 MNN_UNARY(elu, x > zero ? x : a * each<expm1f>(x))
 MNN_UNARY(selu, x > zero ? x * a : a * b * each<expm1f>(x))
@@ -101,7 +102,10 @@ static int unary_prepare(mnn_call *c) {
     if (!strcmp(u.name, name)) return unary_start(c, u.loop);
   return c->fail(c, "this UnaryOp code has no native kernel");
 }
-static int relu_prepare(mnn_call *c) { return unary_start(c, unary_relu, attr_float(c, "slope")); }
+static int relu_prepare(mnn_call *c) {
+  const float slope = attr_float(c, "slope");
+  return unary_start(c, slope != 0 ? unary_leaky_relu : unary_relu, slope);  // 0 * -inf would be NaN
+}
 static int relu6_prepare(mnn_call *c) { return unary_start(c, unary_relu6, attr_float(c, "minValue"), attr_float(c, "maxValue", 6)); }
 static int elu_prepare(mnn_call *c) { return unary_start(c, unary_elu, attr_float(c, "alpha", 1)); }
 static int selu_prepare(mnn_call *c) { return unary_start(c, unary_selu, attr_float(c, "scale"), attr_float(c, "alpha")); }
