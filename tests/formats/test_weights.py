@@ -30,7 +30,7 @@ def test_bits_are_packed_most_significant_first(bits: int) -> None:
     np.testing.assert_array_equal(unpack_bits(expected, bits, codes.size), codes)
 
 
-@pytest.mark.parametrize(("bits", "asymmetric", "block"), itertools.product(range(2, 9), (False, True), (None, 16)))
+@pytest.mark.parametrize(("bits", "asymmetric", "block"), [*itertools.product(range(2, 9), (False, True), (None, 16))])
 def test_quantised_weights_are_within_half_a_step(bits: int, asymmetric: bool, block: int | None) -> None:
     w = weights(6, 32, 3, 3)
     packed = quantize(w, bits, asymmetric, block)
