@@ -27,9 +27,9 @@ def library(isa: str) -> NativeLibrary:
 
 
 def blocked(x: np.ndarray, block: int) -> np.ndarray:
-    """(N, C, ...) as [N][C / block][...][block], with NaN in the lanes that stand for no channel."""
+    """(N, C, ...) as [N][C / block][...][block], with NaN (or 77) in the lanes that stand for no channel."""
     blocks = -(-x.shape[1] // block)
-    wide = np.full((x.shape[0], blocks * block, *x.shape[2:]), np.nan, x.dtype)
+    wide = np.full((x.shape[0], blocks * block, *x.shape[2:]), np.nan if x.dtype.kind == "f" else 77, x.dtype)
     wide[:, :x.shape[1]] = x
     return np.ascontiguousarray(np.moveaxis(wide.reshape(x.shape[0], blocks, block, *x.shape[2:]), 2, -1))
 

@@ -112,6 +112,31 @@ static int selu_prepare(mnn_call *c) { return unary_start(c, unary_selu, attr_fl
 static int sigmoid_prepare(mnn_call *c) { return unary_start(c, unary_SIGMOID); }
 static int tanh_prepare(mnn_call *c) { return unary_start(c, unary_TANH); }
 
+// The functions that integers have: ABS, NEG, SQUARE, SIGN; rounding leaves them as they are. They wrap around.
+static int unary_i32_prepare(mnn_call *c) {
+  static const char *const names[] = {"ABS", "NEG", "SQUARE", "SIGN", "FLOOR", "CEIL", "ROUND"};
+  int32_t *code = new_state<int32_t>(c);
+  if (!code) return no_memory(c);
+  for (*code = 0; *code < 7; ++*code)
+    if (attr_is(c, "opType", names[*code])) return 0;
+  return c->fail(c, "this UnaryOp code has no native kernel for integers");
+}
+static int unary_i32_run(const mnn_call *c) {
+  const int32_t code = state<int32_t>(c);
+  const uint32_t *x = in<uint32_t>(c, 0);
+  uint32_t *y = out<uint32_t>(c, 0);
+  parallel(c, stored(c->out[0]), 16384, [&](int64_t b, int64_t e, int32_t) {
+    switch (code) {
+      case 0: for (int64_t i = b; i < e; ++i) y[i] = int32_t(x[i]) < 0 ? 0u - x[i] : x[i]; break;
+      case 1: for (int64_t i = b; i < e; ++i) y[i] = 0u - x[i]; break;
+      case 2: for (int64_t i = b; i < e; ++i) y[i] = x[i] * x[i]; break;
+      case 3: for (int64_t i = b; i < e; ++i) y[i] = uint32_t((int32_t(x[i]) > 0) - (int32_t(x[i]) < 0)); break;
+      default: if (x != y) memcpy(y + b, x + b, size_t(e - b) * 4);
+    }
+  });
+  return 0;
+}
+
 // Scale and PReLU: a factor and an offset (or a slope) for each channel.
 struct PerChannel {
   float *a, *b;  // padded to whole blocks
