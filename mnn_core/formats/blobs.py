@@ -10,13 +10,15 @@ import numpy as np
 
 from ..errors import GraphError, ModelFormatError
 from ..ir import Constant, decoded
+from .external import numbers
 from .weights import HalfConstant
 
 #: DataType -> (field of Blob, NumPy dtype of the values in it).
-_FIELDS = {"DT_FLOAT": ("float32s", np.float32), "DT_INT32": ("int32s", np.int32), "DT_INT8": ("int8s", np.int8),
-           "DT_UINT8": ("uint8s", np.uint8), "DT_INT64": ("int64s", np.int64), "DT_HALF": ("uint8s", np.uint16),
-           "DT_BFLOAT16": ("uint8s", np.uint16), "DT_BOOL": ("int32s", np.int32), "DT_INT16": ("int32s", np.int32),
-           "DT_UINT16": ("int32s", np.int32)}
+_FIELDS: dict[Any, tuple[str, type[np.generic]]] = {
+    "DT_FLOAT": ("float32s", np.float32), "DT_INT32": ("int32s", np.int32), "DT_INT8": ("int8s", np.int8),
+    "DT_UINT8": ("uint8s", np.uint8), "DT_INT64": ("int64s", np.int64), "DT_HALF": ("uint8s", np.uint16),
+    "DT_BFLOAT16": ("uint8s", np.uint16), "DT_BOOL": ("int32s", np.int32), "DT_INT16": ("int32s", np.int32),
+    "DT_UINT16": ("int32s", np.int32)}
 _MAX_RANK = 32
 
 
@@ -38,12 +40,11 @@ def constant_of(blob: Mapping[str, Any], name: str, external: np.ndarray | None 
     where, dtype = _FIELDS[kind]
     shape = shape_of(tuple(blob.get("dims", ())), name)
     raw = external if external is not None else blob.get(where, np.zeros(0, dtype))
-    raw = np.ascontiguousarray(raw)
     size = np.dtype(dtype).itemsize
     if raw.nbytes != math.prod(shape) * size:
         raise ModelFormatError(f"{name}: a constant of shape {list(shape)} and type {kind} needs "
                                f"{math.prod(shape) * size} bytes; {raw.nbytes} are stored")
-    values = raw.view(np.uint8).view(dtype)
+    values = numbers(raw, dtype, name)
     if kind in ("DT_HALF", "DT_BFLOAT16"):
         return HalfConstant(shape, values, "f2" if kind == "DT_HALF" else "bf16")
     if kind == "DT_INT64":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import GraphError
+from ..errors import GraphError, ModelFormatError
 from ..ir import Region
 from .blobs import blob_of, constant_of
 
@@ -68,10 +68,13 @@ def attributes_of(extra: Mapping[str, Any]) -> dict[str, Any]:
     return {a.get("key", ""): value_of(a) for a in extra.get("attr", ())}
 
 
-def regions_of(extra: Mapping[str, Any]) -> dict[str, Any]:
+def regions_of(extra: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Attributes of a Raster op: in files, one region of 3 dimensions for each input, as 11 integers."""
     plain = attributes_of(extra)
     numbers = plain.get("region", ())
+    for values in (numbers, plain.get("shape", ())):
+        if not isinstance(values, tuple) or not all(isinstance(v, int) for v in values):
+            raise ModelFormatError(f"{name}: its regions and shape must be lists of integers")
     regions = tuple(
         Region(i, n[8:11], n[0], n[1:4], n[4], n[5:8])
         for i, n in enumerate(numbers[11 * i : 11 * i + 11] for i in range(len(numbers) // 11)))

@@ -19,16 +19,16 @@ def write_json(graph: Graph, path: str | Path | None = None) -> str:
     """A graph as JSON text; written to a file as well if a path is given."""
     text = json.dumps(_graph(graph), indent=1, ensure_ascii=False)
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8", errors="surrogateescape")
     return text
 
 
 def read_json(source: str | Path) -> Graph:
     """A graph from a JSON file (Path) or JSON text (str). Raises ModelFormatError for text of another kind."""
-    text = source.read_text(encoding="utf-8", errors="replace") if isinstance(source, Path) else source
+    text = source.read_text(encoding="utf-8", errors="surrogateescape") if isinstance(source, Path) else source
     try:
         return _read_graph(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         name = source.name if isinstance(source, Path) else "JSON"
         raise ModelFormatError(f"{name}: not a model in JSON form: {error!r}") from error
 

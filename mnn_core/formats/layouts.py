@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir import Graph, Op
+from .names import Names
 
 #: Ops that compute in NC4HW4: their first input and their outputs have it.
 IMAGE_OPS = frozenset({
@@ -20,20 +21,26 @@ IMAGE_OPS = frozenset({
     "Int8ToFloat", "FloatToInt8", "SeqLen2Spatial", "FmhaV2"})
 #: Elementwise ops of one input that run in any format.
 FOLLOWERS = frozenset({"ReLU", "ReLU6", "ELU", "Selu", "Sigmoid", "TanH", "UnaryOp"})
+#: Ops whose inputs all have the format of their outputs.
+_ONE_FORMAT = frozenset({"Concat", "BinaryOp", "Eltwise", "Select", "Pack"})
 
 
-def to_logical(graph: Graph) -> None:
-    """Removes data formats from a graph as it was read; `graph.extra` has its inputs' formats and its ops' tags."""
+def to_logical(graph: Graph) -> dict[str, str]:
+    """Removes data formats from a graph as it was read; `graph.extra` has its inputs' formats and its ops' tags.
+
+    Returns the new names of tensors that are now the same as others.
+    """
     formats: dict[str, str] = dict(graph.extra.pop("formats", {}))
     tags: dict[str, str] = graph.extra.pop("tags", {})
-    renamed: dict[str, str] = {}
+    renamed: dict[str, str] = {}  # a converted tensor -> its source
+    finally_: dict[str, str] = {}  # a tensor -> the graph output that is the same, and whose name both get
     outputs = {o.name for o in graph.outputs}
+    names = Names(graph.tensor_names())
+    fixed = outputs | {i.name for i in graph.inputs} | set(graph.constants)
     ops: list[Op] = []
 
     def convert(name: str, source: str, dest: str) -> str:
-        made = graph.fresh_name(f"{name}.{dest.lower()}")
-        while any(made in op.outputs for op in ops):
-            made += "_"
+        made = names.fresh(f"{name}.{dest.lower()}")
         ops.append(Op("ConvertTensor", [name], [made], {"source": source, "dest": dest}, name=made))
         formats[made] = dest
         return made
@@ -42,19 +49,21 @@ def to_logical(graph: Graph) -> None:
         op.inputs = [renamed.get(n, n) for n in op.inputs]
         first = formats.get(op.inputs[0]) if op.inputs else None
         if op.type == "ConvertTensor" and len(op.inputs) == 1 and len(op.outputs) == 1:
+            (name,), (made,) = op.inputs, op.outputs
             dest = op.attrs.get("dest", "NCHW")
-            formats[op.outputs[0]] = dest
+            formats[made] = dest
             source = first or op.attrs.get("source", "NCHW")
-            if (source == "NHWC") == (dest == "NHWC"):
-                if op.outputs[0] in outputs:
-                    ops.append(Op("Identity", op.inputs, op.outputs, name=op.name))
-                else:
-                    renamed[op.outputs[0]] = op.inputs[0]
-                    if op.inputs[0] not in formats or formats[op.inputs[0]] == "NCHW":
-                        formats[op.inputs[0]] = first or "NCHW"
-                continue
-            op.attrs = {"source": "NHWC" if source == "NHWC" else "NCHW", "dest": "NHWC" if dest == "NHWC" else "NCHW"}
-            ops.append(op)
+            if (source == "NHWC") != (dest == "NHWC"):
+                op.attrs = {"source": "NHWC" if source == "NHWC" else "NCHW", "dest": "NHWC" if dest == "NHWC" else "NCHW"}
+                ops.append(op)
+            elif made not in outputs:
+                renamed[made] = name
+                if formats.get(name, "NCHW") == "NCHW":
+                    formats[name] = first or "NCHW"
+            elif name in fixed or name in finally_:
+                ops.append(Op("Identity", op.inputs, op.outputs, name=op.name))
+            else:
+                finally_[name] = made
             continue
         result = first
         if op.type in IMAGE_OPS:
@@ -64,60 +73,65 @@ def to_logical(graph: Graph) -> None:
         elif op.type == "Shape" and first == "NC4HW4" and tags.get(op.outputs[0]) == "NHWC":
             op.inputs[0] = convert(op.inputs[0], "NCHW", "NHWC")
             result = None
-        elif op.type not in ("Concat", "BinaryOp", "Eltwise", "Select", "Pack"):
-            result = first
-        else:
+        elif op.type in _ONE_FORMAT:
             result = next((formats[n] for n in op.inputs if n in formats), None)
         ops.append(op)
         for name in op.outputs:
             if result is not None:
                 formats[name] = result
+    for op in ops:
+        op.inputs = [finally_.get(n, n) for n in op.inputs]
+        op.outputs = [finally_.get(n, n) for n in op.outputs]
     graph.ops = ops
-    graph.outputs = [replace(o, name=renamed.get(o.name, o.name)) for o in graph.outputs]
+    return {**{a: finally_.get(b, b) for a, b in renamed.items()}, **finally_}
 
 
-def to_formats(graph: Graph) -> list[Op]:
+def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:
     """The ops of a graph with ConvertTensor ops, so that MNN's image ops get NC4HW4 and all others NCHW.
 
     Elementwise ops of one input stay in NC4HW4 behind an image op. Conversions between NCHW and NHWC become permutations.
+    Also returns the tensors that came in: new name -> the tensor that is the same but for its format.
     """
     ops: list[Op] = []
     blocked: dict[str, str] = {}  # tensor -> its name in NC4HW4
-    plain = {i.name for i in graph.inputs} | set(graph.constants)
-    taken = set(graph.tensor_names())
-
-    def fresh(stem: str) -> str:
-        while stem in taken:
-            stem += "_"
-        taken.add(stem)
-        return stem
+    plain = {i.name: i.name for i in graph.inputs} | {n: n for n in graph.constants}  # tensor -> its name in NCHW
+    ranks = {i.name: len(i.shape) for i in graph.inputs if i.shape is not None}
+    outputs = {o.name for o in graph.outputs}
+    fresh = Names(graph.tensor_names()).fresh
 
     def as_blocked(name: str) -> str:
         if name not in blocked:
             blocked[name] = fresh(f"{name}__c4")
-            ops.append(Op("ConvertTensor", [name], [blocked[name]], {"source": "NCHW", "dest": "NC4HW4"}, name=blocked[name]))
+            ops.append(Op("ConvertTensor", [plain[name]], [blocked[name]], {"source": "NCHW", "dest": "NC4HW4"},
+                          name=blocked[name]))
         return blocked[name]
 
     def as_plain(name: str) -> str:
         if name and name not in plain:
-            plain.add(name)
-            ops.append(Op("ConvertTensor", [blocked[name]], [name], {"source": "NC4HW4", "dest": "NCHW"}, name=f"{name}__nchw"))
-        return name
+            plain[name] = name if name in outputs else fresh(f"{name}__nchw")
+            ops.append(Op("ConvertTensor", [blocked[name]], [plain[name]], {"source": "NC4HW4", "dest": "NCHW"},
+                          name=f"{name}__nchw"))
+        return plain.get(name, "")
 
     for op in graph.ops:
-        image = op.type in IMAGE_OPS
-        if image or (op.type in FOLLOWERS and len(op.inputs) == 1 and op.inputs[0] in blocked):
+        follows = op.type in FOLLOWERS and len(op.inputs) == 1
+        if op.inputs and op.inputs[0] in ranks and (follows or op.type in IMAGE_OPS or op.type == "ConvertTensor"):
+            ranks.update(dict.fromkeys(op.outputs, ranks[op.inputs[0]]))
+        if op.type in IMAGE_OPS or (follows and op.inputs[0] in blocked):
             inputs = [as_blocked(op.inputs[0]), *map(as_plain, op.inputs[1:])]
-            outputs = [fresh(f"{n}__c4") for n in op.outputs]
-            ops.append(replace(op, inputs=inputs, outputs=outputs))
-            blocked.update(zip(op.outputs, outputs))
+            made = [fresh(f"{n}__c4") if n in outputs else n for n in op.outputs]
+            ops.append(replace(op, inputs=inputs, outputs=made))
+            blocked.update(zip(op.outputs, made))
             continue
         inputs = [as_plain(n) for n in op.inputs]
         if op.type == "ConvertTensor":
-            dims = (0, 2, 3, 1) if op["dest"] == "NHWC" else (0, 3, 1, 2)
+            rank = ranks.get(op.inputs[0], 4)
+            to_last, from_last = (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))
+            dims = tuple(range(rank)) if rank < 3 else to_last if op["dest"] == "NHWC" else from_last
             op = Op("Permute", inputs, op.outputs, {"dims": dims}, name=op.name)
         ops.append(replace(op, inputs=inputs))
-        plain.update(op.outputs)
+        plain.update(zip(op.outputs, op.outputs))
     for info in graph.outputs:
         as_plain(info.name)
-    return ops
+    twins = {made: name for where in (blocked, plain) for name, made in where.items() if made != name}
+    return ops, twins

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import ModelFormatError
 from ..ir import Constant, Graph, Op, decoded
-from .external import ExternalFile
+from .external import ExternalFile, numbers
+from .names import Names
 from .weights import HalfConstant, QuantizedWeight, stored_count
 
 CONVOLUTIONS = frozenset({"Convolution", "ConvolutionDepthwise", "Deconvolution", "DeconvolutionDepthwise", "Convolution3D",
@@ -49,52 +50,54 @@ def weight_shape(op: Op, count: int, name: str) -> tuple[int, ...]:
     return shape
 
 
-def take_weights(op: Op, table: str, graph: Graph, files: ExternalFile, path: str | None, name: str) -> None:
+def take_weights(op: Op, table: str, graph: Graph, names: Names, files: ExternalFile, path: str | None, name: str) -> None:
     """Moves the weights of an op that was just read from its attributes into constants of the graph."""
-    external = op.attrs.pop("external", ())
     if table in VECTORS:
+        external = op.attrs.pop("external", ())
         found = [op.attrs.pop(f, None) for f in VECTORS[table]]
         if len(external) > 1:
             sections = files.sections(external, path, op.name)
-            found = [s.view(np.float32) if s.size % 4 == 0 else None for s in sections[: len(found)]] + found[len(sections):]
+            found = [numbers(s, np.float32, f"{name}: {op}") for s in sections[: len(found)]] + found[len(sections):]
         if op.type == "PReLU" and found[0] is not None and found[0].size == 1:
             found[0] = found[0].reshape(())
-        _append(op, graph, VECTORS[table], found)
+        _append(op, graph, names, VECTORS[table], found)
     elif table in ("Convolution2D", "Convolution3D") and op.type in CONVOLUTIONS:
-        _take_convolution(op, graph, external, files, path, name)
+        _take_convolution(op, graph, names, op.attrs.pop("external", ()), files, path, name)
     elif op.type in INT8_CONVOLUTIONS and op.attrs.get("quanParameter"):
-        _take_int8(op, external, files, path, name)
+        _take_int8(op, op.attrs.pop("external", ()), files, path, name)
 
 
-def _append(op: Op, graph: Graph, fields: tuple[str, ...], values: list[Constant | None]) -> None:
+def _append(op: Op, graph: Graph, names: Names, fields: tuple[str, ...], values: list[Constant | None]) -> None:
     if all(v is None or v.shape == (0,) for v in values):
         return
     for field, value in zip(fields, values):
         if value is None or value.shape == (0,):
             op.inputs.append("")
             continue
-        own = graph.fresh_name(f"{op.outputs[0] if op.outputs else op.name}.{field}")
+        own = names.fresh(f"{op.outputs[0] if op.outputs else op.name}.{field}")
         graph.constants[own] = value
         op.inputs.append(own)
 
 
-def _take_convolution(op: Op, graph: Graph, external: tuple[int, ...], files: ExternalFile, path: str | None,
+def _take_convolution(op: Op, graph: Graph, names: Names, external: tuple[int, ...], files: ExternalFile, path: str | None,
                       name: str) -> None:
     weight, bias = op.attrs.pop("weight", None), op.attrs.pop("bias", None)
     quan = op.attrs.pop("quanParameter", None)
     if len(external) > 1:
         sections = files.sections(external, path, op.name)
+        label = f"{name}: {op}"
         if quan is None:
-            weight, bias = sections[0].view(np.float32), sections[1].view(np.float32) if len(sections) > 1 else None
+            weight = numbers(sections[0], np.float32, label)
+            bias = numbers(sections[1], np.float32, label) if len(sections) > 1 else None
         else:
             scales = "alphaFp16" if quan.get("scaleStorage") == "FP16" else "alpha"
             quan = {**quan, "buffer": sections[0].view(np.int8)}
             if len(sections) > 1 and sections[1].size:
-                quan[scales] = sections[1].view(np.uint16 if scales == "alphaFp16" else np.float32)
+                quan[scales] = numbers(sections[1], np.uint16 if scales == "alphaFp16" else np.float32, label)
             if len(sections) > 2:
-                bias = sections[2].view(np.float32)
+                bias = numbers(sections[2], np.float32, label)
             if len(sections) > 3 and sections[3].size:
-                quan["index"] = sections[3].view(np.uint32)
+                quan["index"] = numbers(sections[3], np.uint32, label)
     packed: Constant | None = None
     if quan is not None and (len(quan.get("buffer", ())) or len(quan.get("index", ()))):
         packed = _quantised(op, quan, name)
@@ -108,7 +111,7 @@ def _take_convolution(op: Op, graph: Graph, external: tuple[int, ...], files: Ex
         raise ModelFormatError(f"{name}: {op} has {bias.size} biases for {op.attrs.get('outputCount')} output channels")
     shape_input = op.inputs[1:]  # the output shape of a transposed convolution
     del op.inputs[1:]
-    _append(op, graph, ("weight", "bias"), [packed, bias])
+    _append(op, graph, names, ("weight", "bias"), [packed, bias])
     if shape_input:
         op.inputs += [*[""] * (3 - len(op.inputs)), *shape_input]
 
@@ -120,7 +123,7 @@ def _take_int8(op: Op, external: tuple[int, ...], files: ExternalFile, path: str
         sections = files.sections(external, path, op.name)
         quan = {**quan, "buffer": sections[0].view(np.int8)}
         if len(sections) > 1 and sections[1].size:
-            quan["alpha"] = sections[1].view(np.float32)
+            quan["alpha"] = numbers(sections[1], np.float32, f"{name}: {op}")
     if len(quan.get("buffer", ())):
         label = f"{name}: {op}"
         weight = QuantizedWeight(weight_shape(op, stored_count(quan, label), name), quan, label)
@@ -131,11 +134,9 @@ def _take_int8(op: Op, external: tuple[int, ...], files: ExternalFile, path: str
 
 def _quantised(op: Op, quan: Mapping[str, Any], name: str) -> Constant:
     label = f"{name}: {op}"
-    if quan.get("scaleIn"):
-        op.attrs["scaleIn"], op.attrs["scaleOut"] = quan["scaleIn"], quan.get("scaleOut", 0.0)
     shape = weight_shape(op, stored_count(quan, label), name)
     if quan.get("type") == 3:
-        return HalfConstant(shape, np.ascontiguousarray(quan["buffer"]).view(np.uint16))
+        return HalfConstant(shape, numbers(quan["buffer"], np.uint16, label))
     made = QuantizedWeight(shape, quan, label)
     made.check()
     return made

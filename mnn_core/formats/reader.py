@@ -18,6 +18,7 @@ from . import extra as extras
 from .blobs import constant_of, shape_of
 from .external import ExternalFile
 from .layouts import to_logical
+from .names import Names
 from .op_weights import take_weights
 from .tables import Decoder
 
@@ -58,6 +59,10 @@ def read_mnn(source: str | Path | bytes, name: str | None = None) -> Graph:
         raise ModelFormatError(f"{name}: {error}") from error
 
 
+#: dtypes that an interface can declare.
+_DECLARABLE = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")))
+
+
 class _Reader:
     def __init__(self, net: Mapping[str, Any], name: str, path: Path | None) -> None:
         self.net, self.name = net, name
@@ -83,9 +88,9 @@ class _Reader:
             if output not in known:
                 raise ModelFormatError(f"{self.name}: its output {output!r} is no tensor of it")
         graph.outputs = [TensorInfo(n, None, None) for n in names]
-        for part in (graph, *graph.subgraphs.values()):
+        for part in graph.subgraphs.values():
             to_logical(part)
-        self.extra(graph)
+        self.extra(graph, to_logical(graph))
         try:
             graph.check()
         except GraphError as error:
@@ -116,6 +121,7 @@ class _Reader:
     def body(self, nodes: tuple[Mapping[str, Any], ...], names: tuple[str, ...], where: str) -> Graph:
         graph = Graph(name=where)
         tensors = self.unique(names)
+        own = Names(tensors)
         for number, node in enumerate(nodes):
             kind = node.get("type", "AbsVal")
             label = node.get("name") or f"op {number}"
@@ -128,7 +134,7 @@ class _Reader:
             elif kind in ("Const", "TrainableParam"):
                 graph.constants[outputs[0]] = self.constant(node, outputs[0])
             else:
-                graph.ops.append(self.op(node, kind, inputs, outputs, graph))
+                graph.ops.append(self.op(node, kind, inputs, outputs, graph, own))
         return graph
 
     def input(self, main: Mapping[str, Any], name: str, graph: Graph) -> TensorInfo:
@@ -149,7 +155,8 @@ class _Reader:
             (outside, *_) = self.external.sections(blob["external"], node.get("externalPath"), name)
         return constant_of(blob, f"{self.name}: {name}", outside)
 
-    def op(self, node: Mapping[str, Any], kind: str | int, inputs: list[str], outputs: list[str], graph: Graph) -> Op:
+    def op(self, node: Mapping[str, Any], kind: str | int, inputs: list[str], outputs: list[str], graph: Graph,
+           names: Names) -> Op:
         table = node.get("main_type", "NONE")
         main = dict(node.get("main", {}))
         op = Op(kind if isinstance(kind, str) else f"Unknown<{kind}>", inputs, outputs, name=node.get("name", ""))
@@ -160,27 +167,32 @@ class _Reader:
             if schema.attributes(own) is not None:
                 return replace(op, type=own, attrs=extras.attributes_of(main))
         if kind == "Raster":
-            return replace(op, attrs=extras.regions_of(main))
+            if table == "NONE":  # a plain copy
+                return replace(op, type="Identity", inputs=inputs[:1])
+            return replace(op, attrs=extras.regions_of(main, f"{self.name}: {op}"))
         if table != "NONE":
             common = main.pop("common", {}) if table in ("Convolution2D", "Convolution3D") else {}
             op.attrs = {**common, **main}
             op.param = None if schema.parameter_table(op.type) == table else table
-            take_weights(op, table, graph, self.external, node.get("externalPath"), self.name)
+            take_weights(op, table, graph, names, self.external, node.get("externalPath"), self.name)
             if op.type in ("ScatterNd", "ScatterElements"):
                 op.attrs.setdefault("opType", "ADD")  # the table's default; ours is to replace
         elif op.type == "UnaryOp":
             op.type = "Identity"
         return op
 
-    def extra(self, graph: Graph) -> None:
+    def extra(self, graph: Graph, renamed: Mapping[str, str]) -> None:
         """Metadata, the declared interface, and what is only kept."""
-        net = self.net
+        net, tensors = self.net, self.unique(self.net["tensorName"])
         graph.extra.update({k: net[k] for k in KEPT if k in net})
         graph.name = self.name
         if net.get("extraTensorDescribe"):
-            graph.extra["extraTensorDescribe"] = [
-                {**d, "tensor": net["tensorName"][d.get("index", 0)]} for d in net["extraTensorDescribe"]
-                if 0 <= d.get("index", 0) < len(net["tensorName"])]
+            described: dict[str, dict[str, Any]] = {}
+            for entry in net["extraTensorDescribe"]:
+                tensor = self.pick(tensors, entry.get("index", 0), "a described tensor")
+                tensor = renamed.get(tensor, tensor)
+                described.setdefault(tensor, {**entry, "tensor": tensor})
+            graph.extra["extraTensorDescribe"] = list(described.values())
         info = net.get("extraInfo", {})
         if "version" in info:
             graph.extra["version"] = info["version"]
@@ -201,9 +213,23 @@ class _Reader:
                 for i, info in enumerate(infos):
                     entry = declared[key].get(info.name)
                     if entry is not None:
-                        dtype = np.dtype(entry["dtype"]) if entry.get("dtype") else info.dtype
-                        shape = info.shape if key == "inputs" else \
-                            None if entry.get("shape") is None else tuple(None if d is None else int(d) for d in entry["shape"])
-                        infos[i] = TensorInfo(info.name, dtype, shape, tuple(entry.get("dim_names", ())))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+                        infos[i] = self.declared(info, entry, key == "outputs")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ModelFormatError(f"{self.name}: its metadata {INTERFACE!r} is damaged: {error}") from error
+
+    @staticmethod
+    def declared(info: TensorInfo, entry: Mapping[str, Any], with_shape: bool) -> TensorInfo:
+        """An input or output as declared in an entry of the interface."""
+        dtype, shape = info.dtype, info.shape
+        if entry.get("dtype"):
+            dtype = next((d for d in _DECLARABLE if d.name == entry["dtype"]), None)
+            if dtype is None:
+                raise ValueError(f"unknown type {entry['dtype']!r}")
+        if with_shape:
+            shape = None if entry.get("shape") is None else tuple(entry["shape"])
+            if shape is not None and not all(d is None or (isinstance(d, int) and 0 <= d < 2**31) for d in shape):
+                raise ValueError(f"impossible shape {entry['shape']}")
+        dim_names = tuple(entry.get("dim_names", ()))
+        if not all(d is None or isinstance(d, str) for d in dim_names):
+            raise ValueError(f"dimension names {dim_names}")
+        return TensorInfo(info.name, dtype, shape, dim_names)

@@ -1,7 +1,8 @@
 """FlatBuffer tables to plain data and back, driven by the schema: no table has code of its own.
 
-Reading verifies everything before it is used: every offset, vtable, vector and string must lie inside the buffer, tables nest
-at most 64 deep, and no more is decoded than a buffer of that size can honestly hold. https://flatbuffers.dev/internals
+Reading verifies everything before it is used: every offset, vtable, vector and string must lie inside the buffer and be
+aligned, tables nest at most 64 deep, and no more is decoded than a buffer of that size can honestly hold: many offsets to one
+place would make a small file large and slow. https://flatbuffers.dev/internals
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..errors import GraphError, ModelFormatError
 from ..ir.schema import ENUMS, PARAMETERS, TABLES, Field
 
 MAX_DEPTH = 64
+MAX_TABLES = 1_000_000
 
 _SCALARS = {"bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
             "uint64": "Q", "float32": "f", "float64": "d"}
@@ -39,8 +41,9 @@ class Decoder:
         self.buffer, self.name = memoryview(buffer).cast("B"), name
         self.size = len(self.buffer)
         self.array = np.frombuffer(self.buffer, np.uint8)
-        self.tables_left = max(256, self.size // 8)
-        self.bytes_left = 4 * self.size + 65536
+        self.tables_left = min(MAX_TABLES, max(256, self.size // 8))
+        self.bytes_left = 2 * self.size + 4096
+        self.strings: dict[int, str] = {}
 
     def fail(self, what: str) -> ModelFormatError:
         return ModelFormatError(f"{self.name}: not a valid model file: {what}")
@@ -67,14 +70,17 @@ class Decoder:
         extent = self.number("uint16", vtable + 2, f"the vtable of {where}")
         if length < 4 or length % 2 or vtable + length > self.size or extent < 4 or at + extent > self.size:
             raise self.fail(f"the vtable of {where} is damaged")
+        self.spend(extent)
         found: dict[str, Any] = {}
+        room = extent - 4
         for field in TABLES[table]:
             entry = 4 + 2 * field.slot
             offset = self.number("uint16", vtable + entry, where) if entry + 2 <= length else 0
             if offset:
                 size = _STRUCTS[field.scalar].size if field.kind in ("scalar", "enum", "union_type") else 4
-                if offset + size > extent:
-                    raise self.fail(f"{where}.{field.name} lies outside of its table")
+                room -= size
+                if offset + size > extent or room < 0:
+                    raise self.fail(f"{where}.{field.name} lies outside of its table, or over another field")
                 self.field(table, field, at + offset, where, depth, found)
         return found
 
@@ -113,16 +119,20 @@ class Decoder:
     def extent(self, at: int, item: int, where: str) -> tuple[int, int]:
         """Start and length of a vector."""
         length = self.number("uint32", at, where)
+        if at % 4 or (at + 4) % item:
+            raise self.fail(f"{where} is not aligned")
         if at + 4 + length * item > self.size:
             raise self.fail(f"{where} has {length} elements, more than the rest of the file")
         return at + 4, length
 
     def string(self, at: int, where: str) -> str:
-        start, length = self.extent(at, 1, where)
-        if start + length >= self.size or self.buffer[start + length]:
-            raise self.fail(f"{where} has no end")
-        self.spend(length)
-        return bytes(self.buffer[start : start + length]).decode("utf-8", errors="surrogateescape")
+        if at not in self.strings:
+            start, length = self.extent(at, 1, where)
+            if start + length >= self.size or self.buffer[start + length]:
+                raise self.fail(f"{where} has no end")
+            self.spend(length)
+            self.strings[at] = bytes(self.buffer[start : start + length]).decode("utf-8", errors="surrogateescape")
+        return self.strings[at]
 
     def vector(self, table: str, field: Field, at: int, where: str, depth: int) -> Any:
         if field.kind in ("vector_of_scalar", "vector_of_enum"):

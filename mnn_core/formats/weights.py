@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import GraphError, ModelFormatError
+from .external import numbers
 
 
 def unpack_bits(data: np.ndarray, bits: int, count: int) -> np.ndarray:
@@ -107,8 +108,8 @@ class QuantizedWeight:
             raise ModelFormatError(f"{self.name}: {stored} quantised weights are stored; its shape {list(self.shape)} needs "
                                    f"{count}")
         if kind in (1, 2, 4):
-            groups = self.alpha.size // (2 if self.asymmetric else 1)
-            if groups == 0 or count % groups:
+            groups, odd = divmod(self.alpha.size, 2 if self.asymmetric else 1)
+            if groups == 0 or odd or count % groups:
                 raise ModelFormatError(f"{self.name}: {self.alpha.size} scales do not divide {count} weights evenly")
 
     @property
@@ -134,23 +135,24 @@ class QuantizedWeight:
     def decode(self) -> np.ndarray:
         kind = self.quan.get("type", 0)
         if kind == 3:
-            return np.ascontiguousarray(self.quan["buffer"]).view(np.float16).astype(np.float32).reshape(self.shape)
+            return numbers(self.quan["buffer"], np.float16, self.name).astype(np.float32).reshape(self.shape)
         if kind == 0:
             dense = np.zeros(math.prod(self.shape), np.float32)
-            dense[self.quan["index"]] = self.alpha
+            dense[np.asarray(self.quan.get("index", ()), np.uint32)] = self.alpha
             return dense.reshape(self.shape)
         codes, alpha, q = self.codes().reshape(-1), self.alpha, self.quan
         groups = alpha.size // (2 if self.asymmetric else 1)
         values: np.ndarray = codes.reshape(groups, -1).astype(np.float32)
         scale = np.float32(1) if q.get("has_scaleInt") or self._old else np.float32(q.get("quantScale", 0.0))
-        if self.asymmetric:
-            pairs = alpha.reshape(groups, 2)
-            reference = q.get("aMin", 0) or -128
-            if reference < 0:
-                values -= np.float32(reference)
-            values = values * (pairs[:, 1:] * scale) + pairs[:, :1] * scale
-        else:
-            values = values * (alpha[:, None] * scale)
+        with np.errstate(all="ignore"):
+            if self.asymmetric:
+                pairs = alpha.reshape(groups, 2)
+                reference = q.get("aMin", 0) or -128
+                if reference < 0:
+                    values -= np.float32(reference)
+                values = values * (pairs[:, 1:] * scale) + pairs[:, :1] * scale
+            else:
+                values = values * (alpha[:, None] * scale)
         return np.ascontiguousarray(values, np.float32).reshape(self.shape)
 
 
@@ -164,8 +166,10 @@ def stored_count(quan: Mapping[str, Any], name: str) -> int:
         if values != index.size or (index.size and int(index.max()) >= count):
             raise ModelFormatError(f"{name}: sparse weights have {values} values and {index.size} positions up to "
                                    f"{int(index.max(initial=0))} of {count}")
-        return count
+        return _plausible(count, index.nbytes, name)
     if kind == 3:
+        if buffer.size % 2:
+            raise ModelFormatError(f"{name}: 16-bit weights of {buffer.size} bytes")
         return buffer.size // 2
     if kind == 4:
         return buffer.size
@@ -178,6 +182,14 @@ def stored_count(quan: Mapping[str, Any], name: str) -> int:
         if (stream.data.size - stream.at) * 8 < count * _bits(table.size):
             raise ModelFormatError(f"{name}: {count} weights of {_bits(table.size)} bits do not fit in "
                                    f"{stream.data.size - stream.at} bytes")
+        return count
+    return _plausible(count, buffer.size, name)
+
+
+def _plausible(count: int, stored: int, name: str) -> int:
+    """The count of sparse weights; refuses a small file that would fill the memory with zeros."""
+    if count > 256 * max(stored, 16384):
+        raise ModelFormatError(f"{name}: {count} weights are said to be in {stored} bytes")
     return count
 
 

@@ -18,6 +18,7 @@ from ..ir.dtypes import dtype_name, stored_dtype
 from . import extra as extras
 from .blobs import blob_of
 from .layouts import to_formats
+from .names import Names
 from .op_weights import CONVOLUTIONS, put_weights
 from .reader import INTERFACE, KEPT
 from .tables import Encoder
@@ -106,10 +107,13 @@ class _Writer:
             "oplists": self.body(graph, names),
             "outputName": tuple(o.name for o in graph.outputs),
         }
+        same: dict[str, list[str]] = {name: [name] for name in names}
+        for made, name in self.twins.items():
+            same.setdefault(name, []).append(made)
+        described = [{**{k: v for k, v in d.items() if k != "tensor"}, "index": names[n]}
+                     for d in graph.extra.get("extraTensorDescribe", ()) for n in same.get(d["tensor"], ()) if n in names]
         if graph.subgraphs:
             net["subgraphs"] = tuple(self.subgraph(name, graph.subgraphs[name]) for name in _inner_first(graph))
-        described = [{**{k: v for k, v in d.items() if k != "tensor"}, "index": names[d["tensor"]]}
-                     for d in graph.extra.get("extraTensorDescribe", ()) if d["tensor"] in names]
         if described:
             net["extraTensorDescribe"] = tuple(described)
         net["tensorName"] = tuple(names)
@@ -146,17 +150,21 @@ class _Writer:
                 main["dims"] = tuple(-1 if d is None else d for d in info.shape)
             nodes.append({"type": "Input", "name": info.name, "outputIndexes": (index(info.name),), "main_type": "Input",
                           "main": main})
-        ops = [self.node(op, graph) for op in to_formats(graph)]
+        formatted, twins = to_formats(graph)
+        ops = [self.node(op, graph) for op in formatted]
+        fresh = Names(n for _, inputs, outputs in ops for n in (*inputs, *outputs)).fresh
         read = {n for _, inputs, _ in ops for n in inputs} | {o.name for o in graph.outputs}
         for name, constant in graph.constants.items():
             if name in read:
                 nodes.append(self.constant(name, constant, index(name)))
         for node, inputs, outputs in ops:
             node["inputIndexes"] = tuple(index(n) for n in inputs)
-            node["outputIndexes"] = tuple(index(n) for n in outputs)
+            # An output that nobody wants needs a tensor all the same.
+            node["outputIndexes"] = tuple(index(n or fresh(f"{node['name']}.unused")) for n in outputs)
             nodes.append(node)
         for info in graph.outputs:
             index(info.name)
+        self.twins = twins
         return tuple(nodes)
 
     def constant(self, name: str, constant: Constant, index: int) -> dict[str, Any]:

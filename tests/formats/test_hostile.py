@@ -97,7 +97,7 @@ def test_weights_shorter_than_their_shape() -> None:
     data = write_mnn(graph)
     # outputCount 5 -> 7: the 135 weights do not fill 7 channels of 3x3 kernels.
     found = read_mnn(data)
-    assert found.constants["conv__c4.weight"].shape == (5, 3, 3, 3)
+    assert found.constants["conv.weight"].shape == (5, 3, 3, 3)
     table = {"kernelX": 3, "kernelY": 3, "outputCount": 7, "weight": graph.constants["w"].reshape(-1), "bias": np.zeros(7)}
     from mnn_core.formats.tables import Encoder
 
@@ -157,7 +157,7 @@ def test_external_weights(tmp_path: Path) -> None:
     with pytest.raises(mnn.ModelFormatError, match="outside of their file"):
         read_mnn(path)
     weights.unlink()
-    with pytest.raises(mnn.ModelFormatError, match="cannot read its external weights"):
+    with pytest.raises(mnn.ModelFormatError, match="external weights .* are not there"):
         read_mnn(path)
 
 
