@@ -126,13 +126,23 @@ def test_pooling(kind, channels, size, kernel, stride, more, isa):
     check(isa, "Pooling", attrs, [x])
 
 
-@pytest.mark.parametrize("mode", ["Asymmetric", "AlignCorners", "HalfPixels", "PytorchHalfPixels"])
-@pytest.mark.parametrize(("size", "to"), [((5, 7), (10, 21)), ((9, 8), (4, 3)), ((1, 6), (3, 1)), ((4, 4), (4, 4))])
-@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize("mode", ["Asymmetric", "AlignCorners", "HalfPixels", "PytorchHalfPixels", "TensorflowHalfPixels"])
+@pytest.mark.parametrize(("size", "to"), [((5, 7), (10, 21)), ((9, 8), (4, 3)), ((1, 6), (3, 1)), ((4, 4), (4, 4)),
+                                          ((3, 77), (9, 97))])
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
 def test_interp(size, to, kind, mode, isa):
     attrs = {"resizeType": kind, "ctm": mode, "outputHeight": to[0], "outputWidth": to[1]}
-    ran = check(isa, "Interp", attrs, [_random(2, 18, *size)], (), 1e-5)
-    assert ("interp" in ran) == (kind == 2 or mode == "Asymmetric")
+    assert check(isa, "Interp", attrs, [_random(2, 18, *size)], (), 1e-5) == ["interp"]
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+@pytest.mark.parametrize("more", [{"alignCorners": True}, {"halfPixelCenters": True}, {},
+                                  {"alignCorners": True, "halfPixelCenters": True}])
+def test_interp_by_scales(kind, more, isa):
+    x = _random(1, 5, 7, 13)
+    scales = np.array([1, 1, 1.7, 0.61], np.float32)
+    assert check(isa, "Interp", {"resizeType": kind, **more}, [x, scales], (1,), 1e-5) == ["interp"]
+    assert check(isa, "Interp", {"resizeType": kind, **more}, [x, scales]) == []
 
 
 @pytest.mark.parametrize("channels", [1, 15, 32])
