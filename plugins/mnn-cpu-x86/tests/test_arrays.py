@@ -131,3 +131,19 @@ def test_cast(target, isa):
     for x in (np.array([0, -0.4, 0.6, 1.5, 2.5, 100.9, -7.9], np.float32), _integers(33), np.arange(20, dtype=np.uint8),
               np.arange(-9, 9, dtype=np.int8)):
         check(isa, "Cast", {"dstT": target}, [x])
+
+
+@pytest.mark.parametrize(("shape", "group"), [((2, 6, 3, 5), 3), ((1, 8, 40), 1), ((2, 5, 4, 4), 5), ((3, 4), 2),
+                                              ((0, 4, 3), 2)])
+@pytest.mark.parametrize("swish", [False, True])
+def test_group_norm(shape, group, swish, isa):
+    x, attrs = _random(*shape) + np.float32(10), {"group": group, "epsilon": 1e-5, "bSwish": int(swish)}
+    for more in ([], [_random(shape[1]), _random(shape[1])], [None, _random(shape[1])]):
+        assert check(isa, "GroupNorm", attrs, [x, *more], (), 1e-5) == ["group_norm"]
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 3, 5), (1, 33, 70), (2, 3, 1)])
+def test_instance_norm(shape, isa):
+    x, more = _random(*shape) * 3 - 5, {"slopeData": _random(shape[1]), "biasData": _random(shape[1])}
+    assert check(isa, "InstanceNorm", {"epsilon": 1e-3}, [x], (), 1e-5) == ["instance_norm"]
+    assert check(isa, "InstanceNorm", {"epsilon": 1e-3, **more}, [x], (), 1e-5) == ["instance_norm"]

@@ -1,7 +1,7 @@
-// Reduction, Softmax, LayerNorm: loops over an axis, or several, of plain tensors.
+// Reduction over any axes of plain tensors.
 #pragma once
 #include "call.h"
-#include "math.h"
+#include "wide.h"
 
 namespace mnn {
 namespace MNN_ISA {
@@ -63,163 +63,94 @@ static int reduce_prepare(mnn_call *c) {
   return 0;
 }
 
-// Vectors of kLanes partial results, then the rest. Sums of floats are kept in double so that long ones stay exact.
-template <class T> static inline T fold_start(Fold f) {
+// Values are folded in double, or int64: long sums stay exact. A fold starts with `start`, and `value` is made of each element first.
+template <class W> static inline W fold_start(Fold f, W low, W high) {
   switch (f) {
-    case Fold::max: return T(sizeof(T) && T(0.5) == T(0) ? T(INT32_MIN) : T(-INFINITY));
-    case Fold::min: return T(T(0.5) == T(0) ? T(INT32_MAX) : T(INFINITY));
-    case Fold::product: case Fold::all: return T(1);
-    default: return T(0);
+    case Fold::max: return low;
+    case Fold::min: return high;
+    case Fold::product: case Fold::all: return 1;
+    default: return 0;
   }
 }
+template <Fold F, class V> static inline V fold_value(V x) {
+  if constexpr (F == Fold::abs_sum) return x < 0 ? -x : x;
+  else if constexpr (F == Fold::square_sum) return x * x;
+  else return x;
+}
+template <Fold F, class V> static inline V fold_in(V acc, V x) {
+  if constexpr (F == Fold::max) return (x > acc) | (x != x) ? x : acc;
+  else if constexpr (F == Fold::min) return (x < acc) | (x != x) ? x : acc;
+  else if constexpr (F == Fold::product) return acc * x;
+  else return acc + x;
+}
+
 template <class T> struct Wide { typedef double type; };
 template <> struct Wide<int32_t> { typedef int64_t type; };
 
-template <class T> static inline typename Wide<T>::type fold_row(Fold f, const T *x, int64_t n, int64_t step, typename Wide<T>::type acc) {
-  typedef typename Wide<T>::type W;
-  switch (f) {
-    case Fold::sum: for (int64_t i = 0; i < n; ++i) acc += W(x[i * step]); break;
-    case Fold::abs_sum: for (int64_t i = 0; i < n; ++i) acc += W(x[i * step] < 0 ? -x[i * step] : x[i * step]); break;
-    case Fold::square_sum: for (int64_t i = 0; i < n; ++i) acc += W(x[i * step]) * W(x[i * step]); break;
-    case Fold::max: for (int64_t i = 0; i < n; ++i) acc = W(x[i * step]) > acc || x[i * step] != x[i * step] ? W(x[i * step]) : acc; break;
-    case Fold::min: for (int64_t i = 0; i < n; ++i) acc = W(x[i * step]) < acc || x[i * step] != x[i * step] ? W(x[i * step]) : acc; break;
-    case Fold::product: for (int64_t i = 0; i < n; ++i) acc *= W(x[i * step]); break;
-    case Fold::any: for (int64_t i = 0; i < n; ++i) acc = acc != 0 || x[i * step] != 0; break;
-    case Fold::all: for (int64_t i = 0; i < n; ++i) acc = acc != 0 && x[i * step] != 0; break;
+// n elements, `step` apart.
+template <Fold F, class T, class W> static inline W fold_row(const T *x, int64_t n, int64_t step, W acc) {
+  if constexpr (F == Fold::any || F == Fold::all) {
+    for (int64_t i = 0; i < n; ++i) acc = F == Fold::any ? acc != 0 || x[i * step] != 0 : acc != 0 && x[i * step] != 0;
+    return acc;
+  } else {
+    int64_t i = 0;
+    if constexpr (sizeof(T) == sizeof(float) && T(0.5) != T(0)) {
+      if (step == 1 && n >= 2 * kLanes) {
+        vd sums = widen(load(x));
+        sums = fold_value<F>(sums);
+        for (i = kLanes; i + kLanes <= n; i += kLanes) sums = fold_in<F>(sums, fold_value<F>(widen(load(x + i))));
+        for (int64_t k = 0; k < kLanes; ++k) acc = fold_in<F>(acc, W(sums[k]));
+      }
+    }
+    for (; i < n; ++i) acc = fold_in<F>(acc, fold_value<F>(W(x[i * step])));
+    return acc;
   }
-  return acc;
+}
+
+// Where folded row r, and where result i, begin.
+static inline int64_t offset_of(int64_t i, int32_t rank, const int64_t *size, const int64_t *stride) {
+  int64_t at = 0;
+  for (int32_t d = rank - 1; d >= 0; --d) at += i % size[d] * stride[d], i /= size[d];
+  return at;
+}
+
+template <Fold F, class T> static void reduce_part(const Reduce &s, const T *x, T *y, int64_t begin, int64_t end) {
+  typedef typename Wide<T>::type W;
+  constexpr bool real = T(0.5) != T(0);
+  const W start = real ? fold_start<W>(F, W(-INFINITY), W(INFINITY)) : fold_start<W>(F, W(INT32_MIN), W(INT32_MAX));
+  const int32_t last = s.inner - 1;
+  const int64_t rows = s.folded / max64(1, s.fsize[last]);
+  const auto result = [&](W acc) { return T(!s.mean ? acc : real ? acc / W(s.folded) : s.folded ? acc / W(s.folded) : W(0)); };
+  // Results that lie side by side, as their sources do, are made together.
+  const bool columns = real && F != Fold::any && F != Fold::all && s.outer && s.stride[s.outer - 1] == 1 && s.size[s.outer - 1] >= kLanes;
+  for (int64_t i = begin; i < end;) {
+    const int64_t at = offset_of(i, s.outer, s.size, s.stride);
+    if constexpr (real && F != Fold::any && F != Fold::all) {
+      if (columns && i + kLanes <= end && i % s.size[s.outer - 1] + kLanes <= s.size[s.outer - 1]) {
+        vd acc = vd{} + start;
+        for (int64_t r = 0; r < rows; ++r) {
+          const T *from = x + at + offset_of(r, last, s.fsize, s.fstride);
+          for (int64_t k = 0; k < s.fsize[last]; ++k) acc = fold_in<F>(acc, fold_value<F>(widen(load(from + k * s.fstride[last]))));
+        }
+        for (int64_t k = 0; k < kLanes; ++k) y[i + k] = result(acc[k]);
+        i += kLanes;
+        continue;
+      }
+    }
+    W acc = start;
+    for (int64_t r = 0; r < rows; ++r)
+      acc = fold_row<F>(x + at + offset_of(r, last, s.fsize, s.fstride), s.fsize[last], s.fstride[last], acc);
+    y[i++] = result(acc);
+  }
 }
 
 template <class T> static int reduce_run(const mnn_call *c) {
-  typedef typename Wide<T>::type W;
   const Reduce &s = state<Reduce>(c);
-  T *y = out<T>(c, 0);
-  parallel(c, s.n, grain_for(s.folded), [&](int64_t b, int64_t e, int32_t) {
-    for (int64_t i = b; i < e; ++i) {
-      int64_t at = 0, rest = i;
-      for (int32_t d = s.outer - 1; d >= 0; --d) at += rest % s.size[d] * s.stride[d], rest /= s.size[d];
-      W acc = s.fold == Fold::max || s.fold == Fold::min ? W(fold_start<T>(s.fold)) : fold_start<W>(s.fold);
-      const int32_t last = s.inner - 1;
-      const int64_t rows = s.folded / max64(1, s.fsize[last]);
-      for (int64_t r = 0; r < rows; ++r) {
-        int64_t from = at, left = r;
-        for (int32_t d = last - 1; d >= 0; --d) from += left % s.fsize[d] * s.fstride[d], left /= s.fsize[d];
-        acc = fold_row<T>(s.fold, in<T>(c, 0) + from, s.fsize[last], s.fstride[last], acc);
-      }
-      if (s.mean) {
-        if constexpr (sizeof(W) == sizeof(int64_t) && W(0.5) == W(0)) acc = s.folded ? acc / s.folded : 0;
-        else acc /= double(s.folded);
-      }
-      y[i] = T(acc);
-    }
-  });
-  return 0;
-}
-
-struct Axis {
-  int64_t outer, n, inner;
-};
-static int softmax_prepare(mnn_call *c) {
-  Axis *s = new_state<Axis>(c);
-  if (!s) return no_memory(c);
-  const mnn_tensor &x = c->in[0];
-  int64_t axis = attr_int(c, "axis");
-  if (axis < 0) axis += x.rank;
-  if (axis < 0 || axis >= x.rank) return c->fail(c, "the axis is out of range");
-  *s = {count(x, 0, int32_t(axis)), x.shape[axis], count(x, int32_t(axis) + 1)};
-  return 0;
-}
-static int softmax_run(const mnn_call *c) {
-  const Axis &s = state<Axis>(c);
-  const int64_t groups = s.inner == 1 ? 1 : ceil_div(s.inner, kLanes);
-  parallel(c, s.n ? s.outer * groups : 0, grain_for(s.n * min64(s.inner, kLanes) * 8), [&](int64_t b, int64_t e, int32_t) {
-    for (int64_t i = b; i < e; ++i) {
-      if (s.inner == 1) {
-        const float *x = in<float>(c, 0) + i * s.n;
-        float *y = out<float>(c, 0) + i * s.n;
-        vf top = dup(-INFINITY);
-        int64_t j = 0;
-        for (; j + kLanes <= s.n; j += kLanes) top = max_nan(load(x + j), top);
-        float m = -INFINITY;
-        for (int64_t k = 0; k < kLanes; ++k) m = top[k] > m || top[k] != top[k] ? top[k] : m;
-        for (; j < s.n; ++j) m = x[j] > m || x[j] != x[j] ? x[j] : m;
-        vf total{};
-        for (j = 0; j + kLanes <= s.n; j += kLanes) {
-          const vf v = exp(load(x + j) - dup(m));
-          store(y + j, v);
-          total += v;
-        }
-        float t = sum(total);
-        if (j < s.n) {
-          const vf v = exp(load_tail(x + j, s.n - j) - dup(m));
-          store_tail(y + j, v, s.n - j);
-          for (int64_t k = 0; k < s.n - j; ++k) t += v[k];
-        }
-        const vf scale = dup(1.0f / t);
-        for (j = 0; j + kLanes <= s.n; j += kLanes) store(y + j, load(y + j) * scale);
-        if (j < s.n) store_tail(y + j, load_tail(y + j, s.n - j) * scale, s.n - j);
-      } else {  // kLanes columns at once
-        const int64_t first = i % groups * kLanes, width = min64(kLanes, s.inner - first);
-        const int64_t start = i / groups * s.n * s.inner + first;
-        const float *x = in<float>(c, 0) + start;
-        float *y = out<float>(c, 0) + start;
-        vf top = dup(-INFINITY), total{};
-        for (int64_t j = 0; j < s.n; ++j) top = max_nan(load_tail(x + j * s.inner, width), top);
-        for (int64_t j = 0; j < s.n; ++j) {
-          const vf v = exp(load_tail(x + j * s.inner, width) - top);
-          store_tail(y + j * s.inner, v, width);
-          total += v;
-        }
-        const vf scale = dup(1.0f) / total;
-        for (int64_t j = 0; j < s.n; ++j) store_tail(y + j * s.inner, load_tail(y + j * s.inner, width) * scale, width);
-      }
-    }
-  });
-  return 0;
-}
-
-// LayerNorm over trailing axes, with or without mean.
-struct Norm {
-  int64_t rows, n;
-  float epsilon;
-  bool rms;
-};
-static int layer_norm_prepare(mnn_call *c) {
-  Norm *s = new_state<Norm>(c);
-  if (!s) return no_memory(c);
-  const mnn_tensor &x = c->in[0];
-  const mnn_attr *axes = attr(c, "axis");
-  if (c->n_out != 1 || attr_int(c, "group", 1) > 1) return c->fail(c, "this form of LayerNorm is not native");
-  const int32_t n = axes && axes->kind == 'I' && axes->n ? axes->n : 1;
-  for (int32_t i = 0; i < (axes && axes->kind == 'I' ? axes->n : 0); ++i) {
-    int64_t a = axes->v.ints[i];
-    if (a < 0) a += x.rank;
-    if (a < x.rank - n) return c->fail(c, "the axes are not the last ones");
-  }
-  if (x.rank < n) return c->fail(c, "fewer dimensions than axes");
-  *s = {count(x, 0, x.rank - n), count(x, x.rank - n), attr_float(c, "epsilon"), attr_int(c, "useRMSNorm") != 0};
-  for (uint32_t i = 1; i < 3; ++i)
-    if (present(c, i) && count(c->in[i]) != s->n) return c->fail(c, "scale or bias of another size");
-  return 0;
-}
-static int layer_norm_run(const mnn_call *c) {
-  const Norm &s = state<Norm>(c);
-  const float *gamma = present(c, 1) ? in<float>(c, 1) : nullptr, *beta = present(c, 2) ? in<float>(c, 2) : nullptr;
-  parallel(c, s.n ? s.rows : 0, grain_for(s.n * 4), [&](int64_t b, int64_t e, int32_t) {
-    for (int64_t i = b; i < e; ++i) {
-      const float *x = in<float>(c, 0) + i * s.n;
-      float *y = out<float>(c, 0) + i * s.n;
-      double mean = 0, square = 0;
-      if (!s.rms) {
-        for (int64_t j = 0; j < s.n; ++j) mean += double(x[j]);
-        mean /= double(s.n);
-      }
-      for (int64_t j = 0; j < s.n; ++j) square += (double(x[j]) - mean) * (double(x[j]) - mean);
-      const float m = float(mean), scale = float(1.0 / __builtin_sqrt(square / double(s.n) + double(s.epsilon)));
-      for (int64_t j = 0; j < s.n; ++j) y[j] = (x[j] - m) * scale;
-      if (gamma) for (int64_t j = 0; j < s.n; ++j) y[j] *= gamma[j];
-      if (beta) for (int64_t j = 0; j < s.n; ++j) y[j] += beta[j];
-    }
+  static constexpr void (*parts[])(const Reduce &, const T *, T *, int64_t, int64_t) = {
+      reduce_part<Fold::sum, T>, reduce_part<Fold::abs_sum, T>, reduce_part<Fold::square_sum, T>, reduce_part<Fold::max, T>,
+      reduce_part<Fold::min, T>, reduce_part<Fold::product, T>, reduce_part<Fold::any, T>, reduce_part<Fold::all, T>};
+  parallel(c, ceil_div(s.n, kLanes), grain_for(s.folded * kLanes), [&](int64_t b, int64_t e, int32_t) {
+    parts[int32_t(s.fold)](s, in<T>(c, 0), out<T>(c, 0), b * kLanes, min64(e * kLanes, s.n));
   });
   return 0;
 }
