@@ -20,7 +20,7 @@ def _integers(*shape: int, low: int = -9, high: int = 10) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (1, 70, 33), (5, 1, 300), (6, 16, 8), (7, 17, 9), (13, 31, 64),
-                                           (15, 33, 1), (29, 65, 12), (57, 100, 40), (3, 5, 0)])
+                                           (15, 33, 1), (29, 65, 12), (57, 100, 40), (3, 5, 0), (1, 300, 20), (64, 70, 1024)])
 @pytest.mark.parametrize("flip", [(False, False), (True, False), (False, True), (True, True)])
 def test_matmul(m, n, k, flip, isa):
     a, b = _random(m, k), _random(k, n)
@@ -33,7 +33,8 @@ def test_matmul(m, n, k, flip, isa):
 
 @pytest.mark.parametrize(("a", "b"), [((2, 3, 5, 7), (2, 3, 7, 4)), ((2, 3, 5, 7), (3, 7, 4)), ((5, 7), (2, 7, 4)),
                                       ((2, 1, 5, 7), (3, 7, 4)), ((4, 5, 7), (7, 4)), ((0, 5, 7), (7, 4)),
-                                      ((7,), (7, 4)), ((3, 5, 7), (7,)), ((7,), (7,)), ((2, 1, 5, 7), (1, 3, 7, 40))])
+                                      ((7,), (7, 4)), ((3, 5, 7), (7,)), ((7,), (7,)), ((2, 1, 5, 7), (1, 3, 7, 40)),
+                                      ((2, 1, 60, 1024), (1, 2, 1024, 64))])
 def test_matmul_in_batches(a, b, isa):
     for constant in ((), (1,)):
         ran = check(isa, "BatchMatMul", {}, [_random(*a), _random(*b)], constant, 5e-6)

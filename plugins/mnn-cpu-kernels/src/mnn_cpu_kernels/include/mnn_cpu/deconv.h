@@ -46,7 +46,7 @@ static int deconv_run(const mnn_call *c) {
                [&](int64_t b, int64_t e, int32_t) { pack_panels(x, pixels, 1, s.ic, pixels, packed, b, e); });
       // Weight (ic, oc * area), read as its transpose.
       const Gemm m{taps, pixels, s.ic, in<float>(c, 1) + group * s.ic * taps, 1, taps, packed, columns, pixels, nullptr, false};
-      parallel(c, gemm_pieces(m), grain_for(kRowsPerPiece * kPanel * s.ic / 8),
+      parallel(c, gemm_pieces(m), gemm_grain(m),
                [&](int64_t b, int64_t e, int32_t) { for (int64_t i = b; i < e; ++i) gemm_piece(m, i); });
       parallel(c, s.oc, grain_for(area * pixels), [&](int64_t b, int64_t e, int32_t) {
         for (int64_t o = b; o < e; ++o) {

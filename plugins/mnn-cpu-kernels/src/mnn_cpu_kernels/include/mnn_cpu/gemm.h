@@ -51,9 +51,8 @@ struct Gemm {
   bool accumulate;    // add to C
 };
 
-template <int R> static inline void gemm_rows(const Gemm &g, int64_t row, int64_t panel) {
-  vf acc[R][kVecs];
-  gemm_tile<R>(g.k, g.a + row * g.a_row, g.a_row, g.a_k, g.packed + panel * kPanel * g.k, acc);
+// Bias, what C holds if it accumulates, and the store of a tile.
+template <int R> static inline void gemm_store(const Gemm &g, int64_t row, int64_t panel, const vf acc[R][kVecs]) {
   const int64_t column = panel * kPanel;
   MNN_UNROLL for (int j = 0; j < kVecs; ++j) {
     const int64_t width = min64(kLanes, g.n - column - j * kLanes);
@@ -73,6 +72,25 @@ template <int R> static inline void gemm_rows(const Gemm &g, int64_t row, int64_
   }
 }
 
+template <int R> static inline void gemm_rows(const Gemm &g, int64_t row, int64_t panel) {
+  vf acc[R][kVecs];
+  gemm_tile<R>(g.k, g.a + row * g.a_row, g.a_row, g.a_k, g.packed + panel * kPanel * g.k, acc);
+  gemm_store<R>(g, row, panel, acc);
+}
+
+// One row times kWide panels: with one panel the sums would wait for each other. The order of the sums is that of a tile.
+constexpr int kWide = 4;
+static inline void gemm_wide(const Gemm &g, int64_t panel) {
+  vf acc[kWide][1][kVecs] = {};
+  const float *b = g.packed + panel * kPanel * g.k;
+  for (int64_t p = 0; p < g.k; ++p, b += kPanel) {
+    const vf v = dup(g.a[p * g.a_k]);
+    MNN_UNROLL for (int i = 0; i < kWide; ++i)
+      MNN_UNROLL for (int j = 0; j < kVecs; ++j) acc[i][0][j] = fma(v, load(b + i * kPanel * g.k + j * kLanes), acc[i][0][j]);
+  }
+  for (int i = 0; i < kWide; ++i) gemm_store<1>(g, 0, panel + i, acc[i]);
+}
+
 template <int R> static inline void gemm_rest(const Gemm &g, int64_t row, int64_t rows, int64_t panel) {
   if constexpr (R > 0) {
     if (rows == R) gemm_rows<R>(g, row, panel);
@@ -89,8 +107,21 @@ static inline void gemm_panel(const Gemm &g, int64_t begin, int64_t end, int64_t
 
 // A product cut into pieces of about equal work: piece i of `gemm_pieces`.
 constexpr int64_t kRowsPerPiece = kRows * 4;
-static inline int64_t gemm_pieces(const Gemm &g) { return ceil_div(g.m, kRowsPerPiece) * ceil_div(g.n, kPanel); }
+static inline int64_t gemm_pieces(const Gemm &g) {
+  const int64_t panels = ceil_div(g.n, kPanel);
+  return g.m == 1 ? ceil_div(panels, kWide) : ceil_div(g.m, kRowsPerPiece) * panels;
+}
+// Pieces that are worth a thread.
+static inline int64_t gemm_grain(const Gemm &g) {
+  return grain_for((g.m == 1 ? kWide : min64(g.m, kRowsPerPiece)) * kPanel * max64(g.k, 1) / 8);
+}
 static inline void gemm_piece(const Gemm &g, int64_t i) {
+  if (g.m == 1) {
+    const int64_t first = i * kWide, last = min64(ceil_div(g.n, kPanel), first + kWide);
+    if (last - first == kWide) gemm_wide(g, first);
+    else for (int64_t panel = first; panel < last; ++panel) gemm_rows<1>(g, 0, panel);
+    return;
+  }
   const int64_t blocks = ceil_div(g.m, kRowsPerPiece), panel = i / blocks, block = i % blocks;
   gemm_panel(g, block * kRowsPerPiece, min64(g.m, (block + 1) * kRowsPerPiece), panel);
 }

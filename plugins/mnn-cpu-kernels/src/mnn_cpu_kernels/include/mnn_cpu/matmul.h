@@ -14,6 +14,7 @@ struct MatMul {
   int64_t size[kMaxBatch], a[kMaxBatch], b[kMaxBatch];  // batch dimensions, and which matrix each operand takes
   float *packed;                                        // NULL: packed in every run
   bool has_bias;
+  int64_t a_padded;  // row length of a copy of the left side in scratch; 0: it is read where it lies
 };
 
 static int matmul_prepare(mnn_call *c) {
@@ -45,6 +46,8 @@ static int matmul_prepare(mnn_call *c) {
   }
   // A left batch over one right matrix is one tall product.
   if (s->b_batch == 1 && !flip_a && s->batch > 1 && step_a == s->batch) s->m *= s->batch, s->batch = 1, s->rank = 0;
+  // Rows a multiple of a page apart fall into the same few lines of the cache: read from a copy with other distances.
+  if (!flip_a && s->k % 1024 == 0 && s->k && s->m >= 4 * kRows && s->n >= 2 * kPanel) s->a_padded = s->k + 16;
   s->has_bias = present(c, 2);
   if (s->has_bias && count(c->in[2]) != s->n) return c->fail(c, "the bias is not one for each column");
   const size_t bytes = size_t(packed_size(s->k, s->n) * s->b_batch) * 4;
@@ -59,6 +62,7 @@ static int matmul_prepare(mnn_call *c) {
   } else {
     c->scratch_bytes = bytes;
   }
+  if (s->a_padded) c->scratch_bytes += size_t(count(a) / s->k * s->a_padded) * 4;
   return 0;
 }
 
@@ -73,10 +77,19 @@ static int matmul_run(const mnn_call *c) {
       for (int64_t i = b; i < e; ++i)
         pack_panels(in<float>(c, 1) + i / panels * s.k * s.n, s.b_k, s.b_n, s.k, s.n, scratch + i / panels * one, i % panels, i % panels + 1);
     });
+  const float *a = in<float>(c, 0);
+  const int64_t a_row = s.a_padded ? s.a_padded : s.a_row, a_matrix = s.m * (s.a_padded ? s.a_padded : s.k);
+  if (s.a_padded) {
+    float *copy = scratch + (s.packed ? 0 : one * s.b_batch);
+    parallel(c, count(c->in[0]) / s.k, grain_for(s.k), [&](int64_t b, int64_t e, int32_t) {
+      for (int64_t i = b; i < e; ++i) memcpy(copy + i * s.a_padded, in<float>(c, 0) + i * s.k, size_t(s.k) * 4);
+    });
+    a = copy;
+  }
   const float *bias = s.has_bias ? in<float>(c, 2) : nullptr;
-  const Gemm shape{s.m, s.n, s.k, nullptr, s.a_row, s.a_k, nullptr, nullptr, s.n, bias, false};
+  const Gemm shape{s.m, s.n, s.k, nullptr, a_row, s.a_k, nullptr, nullptr, s.n, bias, false};
   const int64_t pieces = gemm_pieces(shape);
-  parallel(c, s.batch * pieces, grain_for(kRowsPerPiece * kPanel * max64(s.k, 1) / 8), [&](int64_t b, int64_t e, int32_t) {
+  parallel(c, s.batch * pieces, gemm_grain(shape), [&](int64_t b, int64_t e, int32_t) {
     for (int64_t i = b; i < e; ++i) {
       const int64_t batch = i / pieces;
       int64_t ia = 0, ib = 0, rest = batch;
@@ -85,7 +98,7 @@ static int matmul_run(const mnn_call *c) {
         rest /= s.size[d];
       }
       Gemm g = shape;
-      g.a = in<float>(c, 0) + ia * s.m * s.k, g.packed = packed + ib * one, g.c = out<float>(c, 0) + batch * s.m * s.n;
+      g.a = a + ia * a_matrix, g.packed = packed + ib * one, g.c = out<float>(c, 0) + batch * s.m * s.n;
       gemm_piece(g, i % pieces);
     }
   });

@@ -17,7 +17,7 @@ struct Recurrent {
 
 // Runs a product over all threads.
 static inline void gemm_all(const mnn_call *c, const Gemm &g) {
-  parallel(c, gemm_pieces(g), grain_for(kRowsPerPiece * kPanel * max64(g.k, 1) / 4),
+  parallel(c, gemm_pieces(g), gemm_grain(g),
            [&](int64_t b, int64_t e, int32_t) { for (int64_t i = b; i < e; ++i) gemm_piece(g, i); });
 }
 
