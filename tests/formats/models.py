@@ -33,7 +33,7 @@ def convolutions() -> Graph:
         Op("Scale", ["e", "scale", "shift"], ["f"]),
         Op("ReLU", ["f"], ["g"], {"slope": 0.1}),
         Op("Reshape", ["g", "shape"], ["y"]),
-        Op("Extra", ["y", "table"], ["z"], {"type": "Cubic", "engine": "acme", "attr": ({"key": "k", "i": 3},)}, "custom",
+        Op("Extra", ["y", "table"], ["z"], {"type": "Cubic", "engine": "strange", "attr": ({"key": "k", "i": 3},)}, "custom",
            "Extra"),
     ]
     return Graph(ops, [TensorInfo("x", F32, (None, 3, 8, 8), ("batch", None, None, None))], [TensorInfo("z", F32, None)],

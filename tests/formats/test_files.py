@@ -96,7 +96,7 @@ def net(*nodes: dict, tensors: int, dims=(1, 4), dformat="NCHW", **fields) -> by
 
 def test_unknown_parts_survive():
     """An op of an unknown number, a custom op, and what only the file knows, come out as they went in."""
-    extra = {"type": "Mine", "engine": "acme", "info": np.arange(3, dtype=np.int8),
+    extra = {"type": "Mine", "engine": "strange", "info": np.arange(3, dtype=np.int8),
              "attr": ({"key": "a", "i": 7}, {"key": "b", "list": {"f": np.array([1.5], np.float32)}})}
     describe = {"index": 1, "quantInfo": {"scale": np.float32(0.5), "zero": 3.0}}
     data = net(node(4242, (0,), (1,), main_type="Relu", main={"slope": 0.5}),
