@@ -37,5 +37,7 @@ cdef cnp.ndarray empty(tuple shape, int dtype, size_t nbytes):
     before = cnp.PyDataMem_SetHandler(_aligned)  # of this thread, and only for this array
     try:
         return cnp.PyArray_EMPTY(rank, dims, dtype, 0)
+    except MemoryError as error:
+        raise OutOfMemoryError(f"no memory for an output of shape {shape} ({nbytes} bytes)") from error
     finally:
         cnp.PyDataMem_SetHandler(before)

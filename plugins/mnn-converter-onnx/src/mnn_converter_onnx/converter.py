@@ -68,9 +68,22 @@ def _read(source: Any) -> tuple[onnx.ModelProto, Path | None]:
         model.ParseFromString(data)
     except Exception as error:  # protobuf's DecodeError, whose class depends on its implementation
         raise ModelFormatError(f"{label} is no ONNX model, or is damaged: {error}") from error
+    if _has_broken_text(model):
+        raise ModelFormatError(f"{label} is damaged: it has names that are not UTF-8")
     if not model.HasField("graph") or not model.graph.output:
         raise ModelFormatError(f"{label} is no ONNX model, or is damaged: it has no graph with outputs ({len(data)} bytes)")
     return model, folder
+
+
+def _has_broken_text(message: Any) -> bool:
+    """Whether a string anywhere in a message is not UTF-8; protobuf gives such strings as bytes."""
+    for field, value in message.ListFields():
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        several = [value] if isinstance(value, (str, bytes)) or hasattr(value, "ListFields") else value
+        if any(isinstance(v, bytes) if field.type == field.TYPE_STRING else _has_broken_text(v) for v in several):
+            return True
+    return False
 
 
 def _convert(model: onnx.ModelProto, folder: Path | None, allow_custom_op: bool) -> Graph:

@@ -17,7 +17,8 @@ from .scope import Scope, sorted_nodes
 from .tensors import declared_dtype, sparse_to_array, to_array
 
 #: What damaged attributes make of a rule that takes them for what the operator's definition says.
-_DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+_DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError, RecursionError,
+           MemoryError)
 
 
 #: Names of dimensions that only say that the size is unknown.

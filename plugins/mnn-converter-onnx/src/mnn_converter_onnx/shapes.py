@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import onnx
+
+from mnn_core import ModelFormatError
 
 #: Initialisers above this many bytes are not given to shape inference, which needs the values of small ones only.
 _SMALL = 4096
 
 
+#: No tensor has more axes. ONNX's shape inference uses some numbers of axes unchecked: those beyond this end the process.
+_MAX_RANK = 64
+
 Shape = tuple["int | None", ...]
 
 
 def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
-    """Tensor name -> shape, for what shape inference can tell; names that two graphs use differently are left out."""
+    """Tensor name -> shape, for what shape inference can tell; names that two graphs use differently are left out.
+
+    Raises ModelFormatError for attributes that would make shape inference read memory that is not its own.
+    """
+    for nodes in (*(g.node for g in _graphs(model.graph)), *(f.node for f in model.functions)):
+        _check_axes(nodes)
     slim = onnx.ModelProto()
     slim.CopyFrom(model)
     for graph in _graphs(slim.graph):
@@ -36,6 +46,16 @@ def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
                 if shapes.setdefault(info.name, shape) != shape:
                     clashes.add(info.name)
     return {name: shape for name, shape in shapes.items() if name not in clashes}
+
+
+def _check_axes(nodes: Iterable[onnx.NodeProto]) -> None:
+    for node in nodes:
+        for a in node.attribute:
+            if a.name in ("axis", "batch_dims") and node.domain in ("", "ai.onnx") and not -_MAX_RANK <= a.i <= _MAX_RANK:
+                raise ModelFormatError(f"{node.op_type} {node.name or ', '.join(node.output)!r}: {a.name} is {a.i}; expected "
+                                       f"the number of an axis")
+            if a.HasField("g"):
+                _check_axes(a.g.node)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

@@ -79,6 +79,8 @@ def conv_transpose(node: Node, b: Builder) -> None:
     w = window(node, _kernel(node, b, weight))
     group = node.get("group", 1)
     inner, per_group = _channels(b, weight)
+    if group < 1 or (inner is not None and (inner % group or group > max(inner, 1))):
+        raise ModelFormatError(f"{node}: {inner} input channels in {group} groups")
     out = None if per_group is None else per_group * group
     extra = tuple(node.get("output_padding", (0,) * w.rank))
     if len(extra) != w.rank:

@@ -122,10 +122,10 @@ def _layer_norm(b: Builder, x: str, scale: str, bias: str, axes: tuple[int, ...]
 def _trailing(node: Node, b: Builder, x: str) -> tuple[int, ...]:
     """The axes from `axis` on, counted from the end."""
     axis = node.get("axis", -1)
-    if axis < 0:
-        return tuple(range(axis, 0))
     rank = b.rank(x)
-    if rank is None or axis >= rank:
+    if -(rank or 32) <= axis < 0:
+        return tuple(range(axis, 0))
+    if rank is None or not 0 <= axis < rank:
         raise Unsupported(f"axis {axis} of a tensor of rank {'unknown' if rank is None else rank}")
     return tuple(range(axis - rank, 0))
 
