@@ -124,7 +124,9 @@ def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:
             blocked.update(zip(op.outputs, made))
             continue
         inputs = [as_plain(n) for n in op.inputs]
-        if op.type == "ConvertTensor":
+        if op.type == "ConvertTensor" and (op["source"] == "NHWC") == (op["dest"] == "NHWC"):
+            op = Op("Identity", inputs, op.outputs, name=op.name)
+        elif op.type == "ConvertTensor":
             rank = ranks.get(op.inputs[0], 4)
             to_last, from_last = (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))
             dims = tuple(range(rank)) if rank < 3 else to_last if op["dest"] == "NHWC" else from_last

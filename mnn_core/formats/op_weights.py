@@ -143,7 +143,7 @@ def _quantised(op: Op, quan: Mapping[str, Any], name: str) -> Constant:
 
 
 def put_weights(op: Op, graph: Graph, table: str) -> tuple[dict[str, Any], list[str]] | None:
-    """The inverse: fields to add to the op's table and the inputs that remain; None if the weights are not constant."""
+    """The inverse: fields to add to the op's table and the inputs that remain; None if MNN needs constants there."""
     if op.type in CONVOLUTIONS:
         return _put_convolution(op, graph)
     fields = VECTORS.get(table)
@@ -170,7 +170,8 @@ def _put_convolution(op: Op, graph: Graph) -> tuple[dict[str, Any], list[str]] |
     names = [*op.inputs[1:3], "", ""][:2]
     weight = graph.constants.get(names[0])
     if weight is None or (names[1] and names[1] not in graph.constants):
-        return None
+        known = op.type == "Convolution" or op.attrs.get("outputCount")
+        return ({}, op.inputs[: 3 if names[1] else 2]) if known and "3D" not in op.type and len(op.inputs) <= 3 else None
     transposed = op.type in ("Deconvolution", "ConvTranspose3D")
     group = op.attrs.get("group", 1) or 1
     depthwise = op.type.endswith("Depthwise")

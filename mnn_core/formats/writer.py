@@ -17,6 +17,7 @@ from ..ir import Constant, Graph, Op, schema
 from ..ir.dtypes import dtype_name, stored_dtype
 from . import extra as extras
 from .blobs import blob_of
+from .compat import for_mnn
 from .layouts import to_formats
 from .names import Names
 from .op_weights import CONVOLUTIONS, put_weights
@@ -140,6 +141,8 @@ class _Writer:
 
     def body(self, graph: Graph, names: dict[str, int]) -> tuple[dict[str, Any], ...]:
         """The ops of one graph as tables; `names` gets an index for each tensor."""
+        graph = for_mnn(graph)
+
         def index(name: str) -> int:
             return -1 if not name else names.setdefault(name, len(names))
 
@@ -172,8 +175,9 @@ class _Writer:
             constant = half(constant)
         blob = blob_of(constant, name)
         if self.external and np.prod(constant.shape, dtype=np.int64) > _EXTERNAL_FROM:
-            where = next(k for k in ("float32s", "int32s", "int8s", "uint8s") if k in blob)
-            blob["external"] = self.put([blob.pop(where)])
+            where = next((k for k in ("float32s", "int32s") if k in blob), None)  # MNN loads no others from there
+            if where is not None:
+                blob["external"] = self.put([blob.pop(where)])
         return {"type": "Const", "name": name, "outputIndexes": (index,), "main_type": "Blob", "main": blob}
 
     def put(self, arrays: list[np.ndarray | None]) -> tuple[int, ...]:
@@ -194,7 +198,11 @@ class _Writer:
         if op.type == "Raster" and "regions" in op.attrs:
             sources, table = extras.raster_of(op["regions"], op["shape"])
             return {**node, "type": "Raster", "main_type": "Extra", "main": table}, [op.inputs[i] for i in sources], op.outputs
+        if op.type == "Where":  # without a table, MNN returns a row for every element
+            return {**node, "type": "Where", "main_type": "Extra", "main": {}}, op.inputs, op.outputs
         param = op.param or schema.parameter_table(op.type)
+        if op.type == "ScatterNd" and op["opType"] is None:
+            param = None
         fields = {f.name for f in schema.TABLES.get(param or "", ())}
         if "common" in fields:
             fields |= {f.name for f in schema.TABLES[f"{param}Common"]}
