@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_rows import ISAS, check
+from kernel_rows import ISAS, check, library, run_row
 
-from mnn_core.ir import Region
+from mnn_core.ir import Op, Region, Spec
 
 pytestmark = pytest.mark.parametrize("isa", ISAS)
 
@@ -29,6 +29,17 @@ def test_matmul(m, n, k, flip, isa):
     for constant in ((), (1,)):
         assert "matmul" in check(isa, "MatMul", attrs, operands, constant, 5e-6)
         assert "matmul" in check(isa, "MatMul", attrs, [*operands, _random(n)], constant, 5e-6)
+
+
+@pytest.mark.parametrize("rows", [2, 6, 14, 29])
+def test_rows_of_a_product_do_not_depend_on_each_other(rows, isa):
+    a, b = _random(rows, 77), _random(77, 200)
+    op, spec = Op("MatMul", ["a", "b"], ["y"], {}, "tested"), np.dtype(np.float32)
+    row = next(r for r in library(isa).rows("MatMul", ["f32", "f32"], ["f32"]) if r.isa == isa)
+    whole = run_row(row, op, [a, b], {1}, [Spec((rows, 200), spec)])[0]
+    for i in range(rows):
+        one = run_row(row, op, [a[i:i + 1], b], {1}, [Spec((1, 200), spec)])[0]
+        assert one.tobytes() == whole[i:i + 1].tobytes()
 
 
 @pytest.mark.parametrize(("a", "b"), [((2, 3, 5, 7), (2, 3, 7, 4)), ((2, 3, 5, 7), (3, 7, 4)), ((5, 7), (2, 7, 4)),
@@ -111,6 +122,20 @@ def test_binary_edges(name, isa):
     assert check(isa, "BinaryOp", {"opType": name}, [edges[:, None].copy(), edges])
 
 
+@pytest.mark.parametrize("name", ["POW", "LEFTSHIFT", "RIGHTSHIFT", "DIV", "MOD", "FLOORMOD", "FLOORDIV", "LOGICALOR",
+                                  "BITWISE_XOR", "MAXIMUM", "LESS", "MUL", "SquaredDifference"])
+def test_integer_edges(name, isa):
+    edges = np.array([0, 1, -1, 2, -2, 7, -7, 31, 32, 33, -2**31, 2**31 - 1], np.int32)
+    x, y = (np.ascontiguousarray(v) for v in np.broadcast_arrays(edges[:, None], edges))
+    assert check(isa, "BinaryOp", {"opType": name}, [x, y]) == ["binary_i32"]
+
+
+@pytest.mark.parametrize("name", ["LOGICALOR", "LOGICALXOR"])
+def test_logic_of_floats(name, isa):
+    x, y = np.array([[0], [2], [np.nan], [-0.0]], np.float32), np.array([0, -1, np.nan, np.inf], np.float32)
+    assert check(isa, "BinaryOp", {"opType": name}, [x, y]) == ["compare_f32"]
+
+
 @pytest.mark.parametrize("shapes", [((3, 5), (3, 5), (3, 5)), ((5,), (3, 1), ()), ((3, 1), (), (3, 5)), ((), (3, 5), (1, 5)),
                                     ((0,), (0,), (0,))])
 def test_select(shapes, isa):
@@ -141,6 +166,13 @@ def test_group_norm(shape, group, swish, isa):
     x, attrs = _random(*shape) + np.float32(10), {"group": group, "epsilon": 1e-5, "bSwish": int(swish)}
     for more in ([], [_random(shape[1]), _random(shape[1])], [None, _random(shape[1])]):
         assert check(isa, "GroupNorm", attrs, [x, *more], (), 1e-5) == ["group_norm"]
+
+
+@pytest.mark.parametrize("rms", [False, True])
+def test_layer_norm_of_groups(rms, isa):
+    attrs = {"group": 3, "epsilon": 1e-5, "useRMSNorm": rms}
+    for more in ([], [_random(6), _random(6)]):
+        assert check(isa, "LayerNorm", attrs, [_random(2, 6, 5, 7), *more], (), 1e-5) == ["layer_norm_groups"]
 
 
 @pytest.mark.parametrize("shape", [(2, 6, 3, 5), (1, 33, 70), (2, 3, 1)])

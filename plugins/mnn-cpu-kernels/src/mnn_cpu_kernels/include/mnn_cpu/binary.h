@@ -50,6 +50,17 @@ static inline int32_t int_div(int32_t a, int32_t b) { return b == 0 ? 0 : b == -
 static inline int32_t int_rem(int32_t a, int32_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 static inline int32_t int_mod(int32_t a, int32_t b) { const int32_t m = int_rem(a, b); return m != 0 && (m < 0) != (b < 0) ? m + b : m; }
 static inline int32_t int_floor_div(int32_t a, int32_t b) { return b == 0 ? 0 : int_div(a, b) - (int_rem(a, b) != 0 && (a < 0) != (b < 0)); }
+// Shifts by more than there are bits, or by less than 0, leave nothing but the sign.
+static inline int32_t int_left(int32_t a, int32_t b) { return uint32_t(b) < 32 ? int32_t(uint32_t(a) << b) : 0; }
+static inline int32_t int_right(int32_t a, int32_t b) { return a >> (uint32_t(b) < 32 ? b : 31); }
+// Wraps around; negative powers are truncated towards zero.
+static inline int32_t int_pow(int32_t a, int32_t b) {
+  if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+  uint32_t power = 1;
+  for (uint32_t x = uint32_t(a); b; b >>= 1, x *= x)
+    if (b & 1) power *= x;
+  return int32_t(power);
+}
 
 #define MNN_F(name, V, R, expression) struct name { static inline R f(V a, V b) { return expression; } };
 MNN_F(AddF, vf, vf, a + b)
@@ -71,6 +82,8 @@ MNN_F(LessF, vf, vi, truth(a < b))
 MNN_F(LessEqualF, vf, vi, truth(a <= b))
 MNN_F(EqualF, vf, vi, truth(a == b))
 MNN_F(NotEqualF, vf, vi, truth(a != b))
+MNN_F(LogicalOrF, vf, vi, truth((a != 0) | (b != 0)))
+MNN_F(LogicalXorF, vf, vi, truth((a != 0) ^ (b != 0)))
 MNN_F(AddI, vi, vi, a + b)
 MNN_F(SubI, vi, vi, a - b)
 MNN_F(MulI, vi, vi, a *b)
@@ -85,6 +98,9 @@ MNN_F(OrI, vi, vi, a | b)
 MNN_F(XorI, vi, vi, a ^ b)
 MNN_F(LogicalOrI, vi, vi, truth((a != 0) | (b != 0)))
 MNN_F(LogicalXorI, vi, vi, truth((a != 0) ^ (b != 0)))
+MNN_F(LeftI, vi, vi, lanes(a, b, int_left))
+MNN_F(RightI, vi, vi, lanes(a, b, int_right))
+MNN_F(PowI, vi, vi, lanes(a, b, int_pow))
 MNN_F(GreaterI, vi, vi, truth(a > b))
 MNN_F(GreaterEqualI, vi, vi, truth(a >= b))
 MNN_F(LessI, vi, vi, truth(a < b))
@@ -104,7 +120,8 @@ static const BinaryLoops<float, float> kBinaryF[] = {
 static const BinaryLoops<float, int32_t> kBinaryFI[] = {
     MNN_ROW(GREATER, GreaterF, float, int32_t), MNN_ROW(GREATER_EQUAL, GreaterEqualF, float, int32_t),
     MNN_ROW(LESS, LessF, float, int32_t), MNN_ROW(LESS_EQUAL, LessEqualF, float, int32_t),
-    MNN_ROW(EQUAL, EqualF, float, int32_t), MNN_ROW(NOTEQUAL, NotEqualF, float, int32_t)};
+    MNN_ROW(EQUAL, EqualF, float, int32_t), MNN_ROW(NOTEQUAL, NotEqualF, float, int32_t),
+    MNN_ROW(LOGICALOR, LogicalOrF, float, int32_t), MNN_ROW(LOGICALXOR, LogicalXorF, float, int32_t)};
 static const BinaryLoops<int32_t, int32_t> kBinaryI[] = {
     MNN_ROW(ADD, AddI, int32_t, int32_t), MNN_ROW(SUB, SubI, int32_t, int32_t), MNN_ROW(MUL, MulI, int32_t, int32_t),
     MNN_ROW(DIV, DivI, int32_t, int32_t), MNN_ROW(REALDIV, DivI, int32_t, int32_t), MNN_ROW(FLOORDIV, FloorDivI, int32_t, int32_t),
@@ -113,6 +130,7 @@ static const BinaryLoops<int32_t, int32_t> kBinaryI[] = {
     MNN_ROW(SquaredDifference, SquaredI, int32_t, int32_t), MNN_ROW(BITWISE_AND, AndI, int32_t, int32_t),
     MNN_ROW(BITWISE_OR, OrI, int32_t, int32_t), MNN_ROW(BITWISE_XOR, XorI, int32_t, int32_t),
     MNN_ROW(LOGICALOR, LogicalOrI, int32_t, int32_t), MNN_ROW(LOGICALXOR, LogicalXorI, int32_t, int32_t),
+    MNN_ROW(LEFTSHIFT, LeftI, int32_t, int32_t), MNN_ROW(RIGHTSHIFT, RightI, int32_t, int32_t), MNN_ROW(POW, PowI, int32_t, int32_t),
     MNN_ROW(GREATER, GreaterI, int32_t, int32_t), MNN_ROW(GREATER_EQUAL, GreaterEqualI, int32_t, int32_t),
     MNN_ROW(LESS, LessI, int32_t, int32_t), MNN_ROW(LESS_EQUAL, LessEqualI, int32_t, int32_t),
     MNN_ROW(EQUAL, EqualI, int32_t, int32_t), MNN_ROW(NOTEQUAL, NotEqualI, int32_t, int32_t)};

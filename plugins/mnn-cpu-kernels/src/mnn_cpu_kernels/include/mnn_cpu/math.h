@@ -71,6 +71,7 @@ static inline vf log(vf x) {
   return x != x ? x : y;
 }
 
+// 1 / (1 + e^-x); 4 ulp.
 static inline vf sigmoid(vf x) { return dup(1.0f) / (dup(1.0f) + exp(-x)); }
 
 // tanh; 3 ulp: an odd polynomial where exp would cancel (Cephes), 1 - 2/(e^2x + 1) elsewhere.

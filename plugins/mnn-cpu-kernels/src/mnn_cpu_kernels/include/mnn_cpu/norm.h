@@ -76,26 +76,32 @@ struct GroupNorm {
   int64_t groups, channels, inner;  // groups in all images; channels of a group
   int64_t per_image;
   double epsilon;
-  bool swish;
+  bool swish, rms;
   const float *gamma, *beta;  // NULL: an input, or absent
 };
-static int group_norm_start(mnn_call *c, int64_t groups) {
+static int group_norm_start(mnn_call *c, int64_t groups, bool rms = false) {
   GroupNorm *s = new_state<GroupNorm>(c);
   if (!s) return no_memory(c);
   const mnn_tensor &x = c->in[0];
   if (x.rank < 2 || groups < 1 || x.shape[1] % groups) return c->fail(c, "channels that do not split into groups");
-  *s = {x.shape[0] * groups, x.shape[1] / groups, count(x, 2), groups, double(attr_float(c, "epsilon")), false, nullptr, nullptr};
+  *s = {x.shape[0] * groups, x.shape[1] / groups, count(x, 2), groups, double(attr_float(c, "epsilon")), false, rms, nullptr, nullptr};
+  return 0;
+}
+static int check_factors(mnn_call *c) {
+  for (uint32_t i = 1; i < 3; ++i)
+    if (present(c, i) && count(c->in[i]) != c->in[0].shape[1]) return c->fail(c, "scale or bias of another size");
   return 0;
 }
 static int group_norm_prepare(mnn_call *c) {
   if (const int failed = group_norm_start(c, attr_int(c, "group"))) return failed;
-  GroupNorm &s = *static_cast<GroupNorm *>(c->state);
-  const int64_t channels = c->in[0].shape[1];
-  for (uint32_t i = 1; i < 3; ++i)
-    if (present(c, i) && count(c->in[i]) != channels) return c->fail(c, "scale or bias of another size");
   if (present(c, 3)) return c->fail(c, "a third addend is not native");
-  s.swish = attr_int(c, "bSwish") != 0;
-  return 0;
+  static_cast<GroupNorm *>(c->state)->swish = attr_int(c, "bSwish") != 0;
+  return check_factors(c);
+}
+static int layer_norm_groups_prepare(mnn_call *c) {
+  if (c->n_out != 1 || attr_int(c, "group", 1) < 2) return c->fail(c, "this form of LayerNorm is not native");
+  if (const int failed = group_norm_start(c, attr_int(c, "group"), attr_int(c, "useRMSNorm") != 0)) return failed;
+  return check_factors(c);
 }
 // Attributes of one number for each channel, as floats.
 static bool channel_numbers(mnn_call *c, const char *name, int64_t channels, const float *&to) {
@@ -123,7 +129,7 @@ static int group_norm_run(const mnn_call *c) {
   const int64_t n = s.channels * s.inner;
   parallel(c, n ? s.groups : 0, grain_for(n * 4), [&](int64_t b, int64_t e, int32_t) {
     for (int64_t i = b; i < e; ++i) {
-      const Moments m = moments(in<float>(c, 0) + i * n, n, s.epsilon, false);
+      const Moments m = moments(in<float>(c, 0) + i * n, n, s.epsilon, s.rms);
       for (int64_t k = 0; k < s.channels; ++k) {
         const int64_t channel = i % s.per_image * s.channels + k;
         const float *x = in<float>(c, 0) + i * n + k * s.inner;
