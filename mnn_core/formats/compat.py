@@ -13,12 +13,16 @@ from .weights import HalfConstant, half
 
 def for_mnn(graph: Graph) -> Graph:
     """The graph with such ops replaced. Weights that have to be cut lose their quantisation."""
-    if not any(_less(op) or _cut(op, graph) for op in graph.ops):
+    if not any(_less(op) or _cut(op, graph) or _sum(op) for op in graph.ops):
         return graph
     names, constants, ops = Names(graph.tensor_names()), dict(graph.constants), []
     for op in graph.ops:
         if _less(op):
             ops.append(replace(op, inputs=op.inputs[::-1], attrs={**op.attrs, "opType": "GREATER"}))
+        elif _sum(op):
+            total, result = op.outputs
+            ops += [Op("BinaryOp", op.inputs[:2], [total], {"opType": "ADD"}, name=total),
+                    replace(op, inputs=[total, *op.inputs[2:]], outputs=[result])]
         elif _cut(op, graph):
             ops += _groups(op, names, constants)
         else:
@@ -29,6 +33,11 @@ def for_mnn(graph: Graph) -> Graph:
 def _less(op: Op) -> bool:
     """LESS of floats is wrong there for some elements of long tensors."""
     return op.type == "BinaryOp" and op["opType"] == "LESS" and not op["activationType"]
+
+
+def _sum(op: Op) -> bool:
+    """LayerNorm of a sum is right there in NC4HW4 only."""
+    return op.type == "LayerNorm" and len(op.outputs) == 2 and len(op.inputs) > 1
 
 
 def _cut(op: Op, graph: Graph) -> bool:

@@ -46,8 +46,9 @@ def to_logical(graph: Graph) -> dict[str, str]:
         return made
 
     for op in graph.ops:
+        own = [formats.get(n) for n in op.inputs]
+        first = own[0] if own else None
         op.inputs = [renamed.get(n, n) for n in op.inputs]
-        first = formats.get(op.inputs[0]) if op.inputs else None
         if op.type == "ConvertTensor" and len(op.inputs) == 1 and len(op.outputs) == 1:
             (name,), (made,) = op.inputs, op.outputs
             dest = op.attrs.get("dest", "NCHW")
@@ -58,8 +59,6 @@ def to_logical(graph: Graph) -> dict[str, str]:
                 ops.append(op)
             elif made not in outputs:
                 renamed[made] = name
-                if formats.get(name, "NCHW") == "NCHW":
-                    formats[name] = first or "NCHW"
             elif name in fixed or name in finally_:
                 ops.append(Op("Identity", op.inputs, op.outputs, name=op.name))
             else:
@@ -74,8 +73,30 @@ def to_logical(graph: Graph) -> dict[str, str]:
             op.inputs[0] = convert(op.inputs[0], "NCHW", "NHWC")
             result = None
         elif op.type in _ONE_FORMAT:
-            result = next((formats[n] for n in op.inputs if n in formats), None)
+            result = next((f for f in own if f is not None), None)
+        elif op.type == "LayerNorm" and first == "NC4HW4" and tags.get(op.outputs[0]) == "NC4HW4":
+            op.attrs = {**op.attrs, "axis": (1,)}  # whatever the file says: MNN goes by the format
+        after: Op | None = None
+        if first == "NC4HW4" and op.type == "Reshape" and op.attrs.get("dimType") == "NHWC":
+            dims = op.attrs.get("dims", ())
+            if len(dims) > 2 and len(op.inputs) == 1:
+                op.attrs = {**op.attrs, "dims": (dims[0], *dims[2:], dims[1])}
+            op.inputs[0] = convert(op.inputs[0], "NCHW", "NHWC")
+            made = names.fresh(f"{op.outputs[0]}.nhwc")
+            after = Op("ConvertTensor", [made], op.outputs, {"source": "NHWC", "dest": "NCHW"}, name=op.outputs[0])
+            op.outputs = [made]
+        elif first == "NC4HW4" and op.type in ("ArgMax", "ArgMin") and not _caffe(op):
+            # In this format it is Caffe's op: the axis stays, and indices are floats.
+            found, kept = (names.fresh(f"{op.outputs[0]}.{part}") for part in ("index", "axis"))
+            after = Op("Cast", [kept], op.outputs, {"dstT": "DT_FLOAT"}, name=op.outputs[0])
+            op.outputs = [found]
+            ops += [op, Op("Unsqueeze", [found], [kept], {"squeezeDims": (op.attrs.get("axis", 0),)}, name=kept)]
+            op = after
+            after = None
         ops.append(op)
+        if after is not None:
+            ops.append(after)
+            op = after
         for name in op.outputs:
             if result is not None:
                 formats[name] = result
@@ -84,6 +105,11 @@ def to_logical(graph: Graph) -> dict[str, str]:
         op.outputs = [finally_.get(n, n) for n in op.outputs]
     graph.ops = ops
     return {**{a: finally_.get(b, b) for a, b in renamed.items()}, **finally_}
+
+
+def _caffe(op: Op) -> bool:
+    """Whether an ArgMax has Caffe's form by its attributes alone."""
+    return bool(op.attrs.get("outMaxVal", 0) or op.attrs.get("topK", 1) > 1 or op.attrs.get("axis", 0) == 10000)
 
 
 def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:

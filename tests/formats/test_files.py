@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from same import assert_same, assert_same_value
 
+import mnn_core as mnn
 from mnn_core import Graph, Op, TensorInfo
 from mnn_core.formats import HalfConstant, QuantizedWeight, half, read_json, read_mnn, write_json, write_mnn
 from mnn_core.formats.tables import Decoder, Encoder
@@ -160,3 +161,79 @@ def test_16_bit_constants(kind, values):
 def test_halves_beyond_their_range_are_clipped():
     np.testing.assert_array_equal(half(np.array([1e6, -1e6, 0.1], np.float32)).decode(),
                                   np.array([65504, -65504, np.float16(0.1)], np.float32))
+
+
+def convert(source: str, dest: str, tensors: tuple[int, int]) -> dict:
+    return node("ConvertTensor", tensors[:1], tensors[1:], main_type="TensorConvertInfo", main={"source": source, "dest": dest})
+
+
+X = np.random.default_rng(0).standard_normal((2, 5, 3, 4)).astype(np.float32)
+
+
+def result(*nodes: dict, x: np.ndarray, last: int, **fields) -> np.ndarray:
+    """What a file of ops on tensor 0 gives, straight and after it was written by us."""
+    graph = read_mnn(net(*nodes, tensors=last + 1, dims=x.shape, outputName=(f"t{last}",), **fields))
+    straight, again = (mnn.load(g, backend="numpy").run({"t0": x})[f"t{last}"] for g in (graph, read_mnn(write_mnn(graph))))
+    np.testing.assert_array_equal(straight, again)
+    return straight
+
+
+BLOCKED, PLAIN = ("NCHW", "NC4HW4"), ("NC4HW4", "NCHW")
+
+
+def test_formats_vanish():
+    """Conversions between NCHW and NC4HW4 leave no op, whatever stands between them; names stay."""
+    data = net(convert(*BLOCKED, (0, 1)), node("ReLU", (1,), (2,)), node("Pooling", (2,), (3,), main_type="Pool", main={}),
+               convert(*PLAIN, (3, 4)), node("Flatten", (4,), (5,)), convert(*PLAIN, (3, 6)), tensors=7, dims=(1, 3, 4, 4),
+               outputName=("t5", "t6"))
+    graph = read_mnn(data)
+    assert [(op.type, op.inputs, op.outputs) for op in graph.ops] == [
+        ("ReLU", ["t0"], ["t2"]), ("Pooling", ["t2"], ["t6"]), ("Flatten", ["t6"], ["t5"])]
+    assert read_mnn(write_mnn(graph)).ops == graph.ops
+
+
+@pytest.mark.parametrize(("shape", "order"), [((2, 7, 8, 5), (0, 3, 1, 2)), ((2, 7, 5), (0, 2, 1)), ((2, 5), (0, 1))])
+def test_channels_move_from_last_to_second(shape, order):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    got = result(convert("NHWC", "NCHW", (0, 1)), x=x, last=1, dformat="NHWC")
+    np.testing.assert_array_equal(got, x.transpose(order))
+
+
+def test_image_ops_on_tensors_with_channels_last():
+    x = X.transpose(0, 2, 3, 1)
+    pool = node("Pooling", (0,), (1,), main_type="Pool", main={"isGlobal": True})
+    got = result(pool, convert("NC4HW4", "NHWC", (1, 2)), x=np.ascontiguousarray(x), last=2, dformat="NHWC")
+    np.testing.assert_array_equal(got, x.max((1, 2), keepdims=True))
+
+
+def test_shape_of_a_blocked_tensor_seen_with_channels_last():
+    shape = node("Shape", (1,), (2,), defaultDimentionFormat="NHWC")
+    assert result(convert(*BLOCKED, (0, 1)), shape, x=X, last=2).tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("attribute", [True, False])
+def test_reshape_of_a_blocked_tensor_seen_with_channels_last(attribute):
+    target = {"dims": (2, 5, 12, 1)} if attribute else {}
+    shape = {**node("Const", (), (4,)), "main_type": "Blob",
+             "main": {"dims": (4,), "dataType": "DT_INT32", "int32s": np.array([2, 12, 1, 5], np.int32)}}
+    reshape = node("Reshape", (1,) if attribute else (1, 4), (2,), main_type="Reshape", main={"dimType": "NHWC", **target})
+    got = result(shape, convert(*BLOCKED, (0, 1)), reshape, convert(*PLAIN, (2, 5)), x=X, last=5)
+    np.testing.assert_array_equal(got, X.reshape(2, 5, 12, 1))
+
+
+def test_argmax_of_a_blocked_tensor_is_that_of_caffe():
+    arg = node("ArgMax", (1,), (2,), main_type="ArgMax", main={"axis": 1})
+    got = result(convert(*BLOCKED, (0, 1)), arg, convert(*PLAIN, (2, 3)), x=X, last=3)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, X.argmax(1)[:, None])
+    assert result({**arg, "inputIndexes": (0,)}, x=X, last=2).dtype == np.int32
+
+
+def test_layer_norm_of_a_blocked_sum():
+    """Two outputs: the sum, and the sum normalised over the channels, whatever axis the file names."""
+    x = X[:, :, :1, :1]
+    main = {"axis": (-1,), "epsilon": 1e-5, "useRMSNorm": True, "gamma": np.full(5, 2, np.float32)}
+    norm = node("LayerNorm", (1, 1), (2, 3), main_type="LayerNorm", main=main, defaultDimentionFormat="NC4HW4")
+    got = result(convert(*BLOCKED, (0, 1)), norm, convert(*PLAIN, (3, 4)), x=x, last=4)
+    total = 2 * x.astype(np.float64)
+    np.testing.assert_allclose(got, 2 * total / np.sqrt(np.square(total).mean(1, keepdims=True) + 1e-5), rtol=1e-5)

@@ -28,8 +28,9 @@ CASES = {
     "computed depthwise weight": ("x, wd", "o = Conv<group=4, strides=[2, 1]>(x, wd)"),
     "computed transposed weight": ("x, wt", "o = ConvTranspose<strides=[2, 2]>(x, wt)"),
     "computed transposed weight in groups": ("x, wt", "o = ConvTranspose<group=2>(x, wt)"),
-    "constant transposed weight in groups": ("x", "a = Constant<value_float=0.5>()  s = Constant<value=int64[4] {4, 3, 2, 2}>() "
-                                                  "w = Expand(a, s)  o = ConvTranspose<group=2, strides=[1, 2]>(x, w)"),
+    "constant transposed weight in groups": (
+        "x", "a = Constant<value_float=0.5>()  s = Constant<value=int64[4] {4, 3, 2, 2}>() "
+             "w = Expand(a, s)  o = ConvTranspose<group=2, strides=[1, 2]>(x, w)"),
 }
 
 
@@ -67,7 +68,8 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("options", [
-    [], ["--fp16"], ["--weightQuantBits", "8"], ["--weightQuantBits", "4", "--weightQuantBlock", "32", "--weightQuantAsymmetric=1"],
+    [], ["--fp16"], ["--weightQuantBits", "8"],
+    ["--weightQuantBits", "4", "--weightQuantBlock", "32", "--weightQuantAsymmetric=1"],
     ["--weightQuantBits", "4", "--weightQuantBlock", "32", "--weightQuantAsymmetric"], ["--weightQuantBits", "3"],
     ["--saveExternalData"], ["--saveExternalData", "--weightQuantBits", "4"], ["--saveExternalData", "--fp16"],
 ], ids=" ".join)
