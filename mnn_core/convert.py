@@ -39,6 +39,8 @@ def convert(
     The target appears whole or not at all. Raises ConversionError listing everything that is unsupported, and ModelFormatError
     for a damaged file.
     """
+    if target is not None:
+        _check_target(source, Path(target))
     graph = read_graph(source, converter, **options)
     optimize(graph, optimize_level, skip_passes, plugins.passes())
     if biz_code:
@@ -54,6 +56,16 @@ def convert(
                           weight_quant_asymmetric=weight_quant_asymmetric, weight_quant_block=weight_quant_block or None,
                           save_external_data=save_external_data)
     return graph
+
+
+def _check_target(source: Any, target: Path) -> None:
+    if not target.name:
+        raise ConversionError(f"the target {str(target)!r} is no name of a file")
+    if target.is_dir():
+        raise ConversionError(f"the target {str(target)!r} is a folder; give the name of a file")
+    if isinstance(source, (str, Path)) and Path(source).suffix.lower() not in (".mnn", ".json") and target.exists() \
+            and target.resolve() == Path(source).resolve():
+        raise ConversionError(f"the target {str(target)!r} is the source, which would be lost; give another name")
 
 
 def read_graph(source: str | Path | bytes | Graph | Any, converter: str | None = None, **options: Any) -> Graph:

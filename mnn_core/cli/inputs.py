@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,21 @@ def _image(path: str, info: TensorInfo, args: argparse.Namespace) -> np.ndarray:
     return (pixels if last else pixels.transpose(2, 0, 1))[None]
 
 
+def _readable(path: str, read: Callable[..., Any], *arguments: Any) -> Any:
+    """What `read` gives; an InputError that names the file if it is damaged."""
+    try:
+        return read(path, *arguments)
+    except (ValueError, EOFError, zipfile.BadZipFile, SyntaxError) as error:  # SyntaxError: some damaged images
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path!r} cannot be read as an input: {error}") from error
+
+
+def _npz(path: str) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as archive:
+        return dict(archive.items())
+
+
 def _file(path: str, info: TensorInfo, args: argparse.Namespace) -> np.ndarray:
     suffix = Path(path).suffix.lower()
     if suffix in IMAGES:
@@ -98,11 +114,10 @@ def read_inputs(infos: Sequence[TensorInfo], args: argparse.Namespace) -> dict[s
     feeds: dict[str, Any] = {}
     for item in args.input:
         if item.lower().endswith(".npz") and "=" not in item:
-            with np.load(item, allow_pickle=False) as archive:
-                feeds.update(archive.items())
+            feeds.update(_readable(item, _npz))
             continue
         info, path = _split(item, infos, "input")
-        feeds[info.name] = _file(path, info, args)
+        feeds[info.name] = _readable(path, _file, info, args)
     rng = np.random.default_rng(args.seed)
     shapes = {info.name: text for info, text in (_split(item, infos, "shape") for item in args.shape)}
     for info in infos:
@@ -114,5 +129,9 @@ def read_inputs(infos: Sequence[TensorInfo], args: argparse.Namespace) -> dict[s
             raise InputError(f"--shape {shapes[info.name]}: expected whole numbers and commas") from error
         if given is None and info.shape is None:
             raise InputError(f"input {info} has no known rank; give it with --input or --shape")
-        feeds[info.name] = random_input(given if given is not None else [d or 1 for d in info.shape or ()], info.dtype, rng)
+        shape = given if given is not None else [d or 1 for d in info.shape or ()]
+        try:
+            feeds[info.name] = random_input(shape, info.dtype, rng)
+        except (ValueError, MemoryError) as error:
+            raise InputError(f"input {info}: no array can have shape {shape}: {error}") from error
     return feeds

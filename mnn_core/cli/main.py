@@ -35,9 +35,12 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the `mnn` command and returns its exit code."""
     args = parser().parse_args(argv)
+    if any("\0" in v for v in vars(args).values() if isinstance(v, str)):
+        print(f"mnn {args.command}: an argument holds a zero byte", file=sys.stderr)
+        return EXIT_USAGE
     try:
         return args.run(args) or EXIT_OK
-    except (MNNError, OSError) as error:
+    except (MNNError, OSError, MemoryError) as error:
         if args.traceback:
             raise
         print(f"mnn {args.command}: {error}", file=sys.stderr)

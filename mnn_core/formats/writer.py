@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import uuid
@@ -81,6 +82,8 @@ def _write_all(files: list[tuple[Path, list[Any]]]) -> None:
     parts: list[Path] = []
     try:
         for target, chunks in files:
+            if target.is_dir():  # told before any other file is in its place
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
             parts.append(target.with_name(f".{target.name}.{os.getpid()}.part"))
             with open(parts[-1], "wb") as file:
                 for chunk in chunks:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from mnn_core import ConversionError
+from mnn_core import ConversionError, ModelFormatError
 from mnn_core.converter import Reference
 
 
@@ -22,7 +22,12 @@ class OnnxRuntime(Reference):
             import onnxruntime
         except ImportError as error:
             raise ConversionError("comparing needs onnxruntime, which is not installed: pip install onnxruntime") from error
-        model = onnx.load(str(path))
+        try:
+            model = onnx.load(str(path))
+        except OSError:
+            raise
+        except Exception as error:  # protobuf's DecodeError, whose class depends on its implementation
+            raise ModelFormatError(f"{path} is no ONNX model, or is damaged: {error}") from error
         have = {o.name for o in model.graph.output}
         made = [n for node in model.graph.node for n in node.output if n and n not in have]
         model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in made)
@@ -30,7 +35,11 @@ class OnnxRuntime(Reference):
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 3
         self._order = [n for node in model.graph.node for n in node.output if n]
-        self._session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        try:
+            self._session = onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                                         providers=["CPUExecutionProvider"])
+        except Exception as error:  # its errors share no class of their own
+            raise ConversionError(f"onnxruntime cannot load {path}: {error}") from error
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         names = [o.name for o in self._session.get_outputs()]
