@@ -30,6 +30,8 @@ class NumpyBackend(KernelBackend):
             results = compute(op, *ins)
             values = results if isinstance(results, tuple) else (results,)
             for out, value in zip(outs, [v for name, v in zip(op.outputs, values) if name], strict=True):
+                if not isinstance(value, (np.ndarray, np.generic)):
+                    raise KernelError(f"{op}: its NumPy kernel gave a {type(value).__name__}, not an array")
                 if value.shape != out.shape or value.dtype != out.dtype:
                     raise KernelError(f"{op}: its NumPy kernel gave {value.dtype}{list(value.shape)}, "
                                       f"its shape rule announced {out.dtype}{list(out.shape)}")
