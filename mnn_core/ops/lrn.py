@@ -17,11 +17,12 @@ _IMAGE = Spec((2, 6, 3, 4), FLOAT32)
 
 def _window_sum(x: np.ndarray, axis: int, size: int) -> np.ndarray:
     """Sums of windows of a size along an axis: (size-1)//2 elements before each element and size//2 after; outside is 0."""
-    before, length = (size - 1) // 2, x.shape[axis]
+    length = x.shape[axis]
+    before, after = (min(n, length) for n in ((size - 1) // 2, size // 2))  # beyond the axis all is 0
     pad = [(0, 0)] * x.ndim
-    pad[axis] = (before, size - 1 - before)
+    pad[axis] = (before, after)
     padded = np.pad(x, pad)
-    return sum((np.take(padded, np.arange(i, i + length), axis=axis) for i in range(size)), np.zeros_like(x))
+    return sum((np.take(padded, np.arange(i, i + length), axis=axis) for i in range(before + 1 + after)), np.zeros_like(x))
 
 
 def _lrn_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
