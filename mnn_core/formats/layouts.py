@@ -47,7 +47,7 @@ def to_logical(graph: Graph) -> dict[str, str]:
 
     for op in graph.ops:
         own = [formats.get(n) for n in op.inputs]
-        first = own[0] if own else None
+        first = own[0] if own and op.outputs else None
         op.inputs = [renamed.get(n, n) for n in op.inputs]
         if op.type == "ConvertTensor" and len(op.inputs) == 1 and len(op.outputs) == 1:
             (name,), (made,) = op.inputs, op.outputs

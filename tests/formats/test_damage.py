@@ -129,6 +129,13 @@ def test_unknown_parameter_table():
     raise AssertionError("nothing was said of the unknown table")
 
 
+@pytest.mark.parametrize("kind", ["LayerNorm", "Shape", "Reshape", "ArgMax", "ConvertTensor", "Pooling", "Concat"])
+@pytest.mark.parametrize(("inputs", "outputs"), [((0,), ()), ((), (1,)), ((), ())])
+def test_ops_without_tensors(kind, inputs, outputs):
+    """Some are refused, some are not; nothing else happens."""
+    fuzz_mnn.read(file_of({"type": kind, "inputIndexes": inputs, "outputIndexes": outputs}))
+
+
 def nested(depth: int) -> bytes:
     """A file whose Const has an attribute in an attribute in an attribute."""
     attribute: dict[str, Any] = {"key": "k", "i": 1}
