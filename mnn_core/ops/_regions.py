@@ -137,18 +137,19 @@ class Run:
 
 def runs(indices: Sequence[int] | np.ndarray) -> list[Run]:
     """Splits a list of indices into runs of constant step, greedily."""
+    values = np.asarray(indices, np.int64).reshape(-1)
+    steps = np.diff(values)
+    changes = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), steps.size]  # where other steps begin
     found: list[Run] = []
-    values = [int(i) for i in indices]
-    start = 0
-    while start < len(values):
-        end = start + 1
-        step = values[end] - values[start] if end < len(values) else 0
-        while end < len(values) and values[end] - values[end - 1] == step:
-            end += 1
-        if end - start == 2 and end + 1 < len(values) and values[end + 1] - values[end] == values[end] - values[end - 1]:
-            end = start + 1  # the second of the two belongs to a longer run
-        found.append(Run(start, values[start], end - start, step if end - start > 1 else 0))
-        start = end
+    start = change = 0
+    while start < values.size:
+        while change + 1 < len(changes) and changes[change] <= start:
+            change += 1
+        last = max(start, min(changes[change], values.size - 1))
+        if last == start + 1 and last + 1 < steps.size and steps[last] == steps[last + 1]:
+            last = start  # the second of the two belongs to a longer run
+        found.append(Run(start, int(values[start]), last - start + 1, int(steps[start]) if last > start else 0))
+        start = last + 1
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 
@@ -14,6 +15,8 @@ from ._regions import Run, View, raster, runs
 from .registry import Example, Lowered, register
 
 _F32 = np.dtype(np.float32)
+#: A padding of more pieces, many times its tensor's size, is computed instead.
+_FEW_REGIONS = 4096
 
 
 def _i32(*values: int) -> np.ndarray:
@@ -40,8 +43,6 @@ def _indices(op: Op, length: int, before: int, after: int) -> np.ndarray:
     mode = op["mode"]
     if mode == "CONSTANT":
         return np.where((at < 0) | (at >= length), -1, at)
-    if length == 0 and at.size:
-        raise ShapeError(f"{op}: an empty axis cannot be padded in mode {mode}")
     if mode == "EDGE":
         return np.clip(at, 0, length - 1)
     if mode == "SYMMETRIC":
@@ -67,12 +68,17 @@ def _all_indices(op: Op, inputs: Sequence[Spec | None]) -> list[np.ndarray]:
 
 
 def _infer_padding(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
-    return [need(op, inputs, 0).with_shape([len(i) for i in _all_indices(op, inputs)])]
+    x, widths = need(op, inputs, 0), _widths(op, inputs)
+    if op["mode"] != "CONSTANT" and any(d == 0 and a + b > 0 for d, (a, b) in zip(x.shape, widths)):
+        raise ShapeError(f"{op}: an empty axis cannot be padded in mode {op['mode']}")
+    return [x.with_shape([d + a + b for d, (a, b) in zip(x.shape, widths)])]
 
 
-def _lower_padding(op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Lowered:
+def _lower_padding(op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Lowered | None:
     x, value, shape = need(op, inputs, 0), given(inputs, 2), outputs[0].shape
     parts = [_parts(i) for i in _all_indices(op, inputs)]
+    if math.prod(map(len, parts)) > _FEW_REGIONS:
+        return None
     inside: list[tuple[View, View]] = []
     outside: list[tuple[View, View]] = []
     for block in product(*parts):

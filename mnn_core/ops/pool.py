@@ -129,14 +129,18 @@ def pooling(op: Op, x: np.ndarray) -> np.ndarray | tuple[np.ndarray, np.ndarray]
 def _along(x: np.ndarray, g: Geometry, axis: int, fill: float, join: np.ufunc) -> np.ndarray:
     """Joins the taps of the windows along one spatial axis."""
     at, k, s, count = axis + 2, g.kernel[axis], g.strides[axis], g.output[axis]
-    if g.input[axis] == k and count == 1 and g.begins[axis] == 0:
+    n, begin = g.input[axis], g.begins[axis]
+    if n == k and count == 1 and begin == 0:
         return join.reduce(x, axis=at, keepdims=True)
-    pads = [(0, 0)] * x.ndim
-    pads[at] = (g.begins[axis], max(0, (count - 1) * s + k - g.begins[axis] - g.input[axis]))
-    x = np.pad(x, pads, constant_values=fill) if any(pads[at]) else x
+    first, last = max(0, begin - (count - 1) * s), min(k, begin + n) - 1  # taps that meet the image
     lead = (slice(None),) * at
+    if last < first:
+        return np.full((*x.shape[:at], count, *x.shape[at + 1:]), fill, x.dtype)
+    pads = [(0, 0)] * x.ndim
+    pads[at] = (begin - first, max(0, (count - 1) * s + last + 1 - begin - n))
+    x = np.pad(x, pads, constant_values=fill) if any(pads[at]) else x
     out = x[(*lead, slice(0, (count - 1) * s + 1, s))].copy()
-    for tap in range(1, k):
+    for tap in range(1, last - first + 1):
         join(out, x[(*lead, slice(tap, tap + (count - 1) * s + 1, s))], out=out)
     return out
 

@@ -6,19 +6,22 @@ can give ends the stage for itself and for what depends on it.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import GraphError, MNNError, ShapeError
+from ..errors import GraphError, MNNError, OutOfMemoryError, ShapeError
 from ..ir import Op, Spec
 from ..ops import OpDef, definition
 from .scope import Scope
 
 #: A folded value may be this big, or four times what it was computed from: `ConstantOfShape` must not fill the memory.
 FOLD_BYTES = 1 << 16
+#: Bytes of memory of this machine: a larger tensor is refused while planning.
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
 #: Values that decide shapes by way of other ops are planned with if they are integers and no more than this many.
 WANTED_SIZE = 8
 
@@ -167,6 +170,9 @@ def _run_rule(op: Op, what: OpDef, ins: Sequence[Spec | None]) -> list[Spec]:
         raise GraphError(f"{op} has {len(op.outputs)} outputs; an op of its type makes {len(outs)} of inputs {shown}")
     if any(d < 0 for s in outs for d in s.shape):
         raise ShapeError(f"{op} with inputs {shown} would make {', '.join(map(str, outs))}")
+    if any(s.nbytes > MEMORY for s in outs):
+        raise OutOfMemoryError(f"{op} with inputs {shown} would make {', '.join(map(str, outs))}; "
+                               f"this machine has {MEMORY} bytes of memory")
     return outs
 
 
