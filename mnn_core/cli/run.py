@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import MNNError
 from .common import add_model_options, command, load_model, print_json
 from .inputs import add_input_options, read_inputs
 
@@ -37,6 +38,8 @@ def describe(name: str, value: np.ndarray, top: int | None) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.output and Path(args.output).suffix not in (".npy", ".npz"):
+        raise MNNError(f"--output {args.output}: expected a file name that ends in .npz, or .npy for a single output")
     model = load_model(args.model, args)
     outputs = model.run(read_inputs(model.inputs, args))
     if args.output:
