@@ -39,7 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mnn {args.command}: an argument holds a zero byte", file=sys.stderr)
         return EXIT_USAGE
     try:
-        return args.run(args) or EXIT_OK
+        code = args.run(args) or EXIT_OK
+        sys.stdout.flush()  # here, where a reader that left is still noticed
+        return code
+    except BrokenPipeError:  # the reader of our output left: what follows has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
     except (MNNError, OSError, MemoryError) as error:
         if args.traceback:
             raise
@@ -47,9 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our output left: what follows has nowhere to go
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
 
 
 if __name__ == "__main__":

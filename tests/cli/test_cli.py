@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +104,17 @@ def test_errors_say_what_is_wrong(arguments: list[str], code: int, text: str, mo
     caffe.touch()
     assert main([{"MODEL": str(model), "CAFFE": str(caffe)}.get(a, a) for a in arguments]) == code
     assert text in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    with subprocess.Popen([sys.executable, "-m", "mnn_core.cli.main", "ops", "--json"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 0
 
 
 def test_help_of_every_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
