@@ -75,27 +75,39 @@ def regions_of(extra: Mapping[str, Any], name: str) -> dict[str, Any]:
     for values in (numbers, plain.get("shape", ())):
         if not isinstance(values, tuple) or not all(isinstance(v, int) for v in values):
             raise ModelFormatError(f"{name}: its regions and shape must be lists of integers")
+    fill = plain.get("fill", 0)
+    if not isinstance(fill, (int, float)):
+        raise ModelFormatError(f"{name}: its fill is {fill!r}, expected a number")
     regions = tuple(
         Region(i, n[8:11], n[0], n[1:4], n[4], n[5:8])
         for i, n in enumerate(numbers[11 * i : 11 * i + 11] for i in range(len(numbers) // 11)))
-    return {"regions": regions, "shape": tuple(plain.get("shape", ())), "fill": 0}
+    return {"regions": regions, "shape": tuple(plain.get("shape", ())), "fill": fill}
 
 
-def raster_of(regions: Iterable[Region], shape: tuple[int, ...]) -> tuple[list[int], dict[str, Any]]:
-    """Source of each region and the Extra table of a Raster op; regions of more than 3 dimensions become several."""
+def raster_of(regions: Iterable[Region], shape: tuple[int, ...], fill: float | None) -> tuple[list[int], dict[str, Any]]:
+    """Source of each region and the Extra table of a Raster op; regions of more than 3 dimensions become several.
+
+    MNN's Raster fills with 0 only: with any other number the table is that of a custom op of ours.
+    """
     sources: list[int] = []
     numbers: list[int] = []
     for region in regions:
         for part in _in_three(region):
             sources.append(part.source)
             numbers += (part.src_offset, *part.src_strides, part.dst_offset, *part.dst_strides, *part.size)
-    return sources, extra_of("", "", {"region": tuple(numbers), "shape": tuple(shape)})
+    table: dict[str, Any] = {"region": tuple(numbers), "shape": tuple(shape)}
+    return sources, extra_of(ENGINE, "Raster", {**table, "fill": fill}) if fill else extra_of("", "", table)
 
 
 def _in_three(r: Region) -> list[Region]:
     if len(r.size) <= 3:
-        pad = (1,) * (3 - len(r.size)), (0,) * (3 - len(r.size))
-        return [Region(r.source, pad[0] + r.size, r.src_offset, pad[1] + r.src_strides, r.dst_offset, pad[1] + r.dst_strides)]
-    return [part for i in range(r.size[0])
-            for part in _in_three(Region(r.source, r.size[1:], r.src_offset + i * r.src_strides[0], r.src_strides[1:],
-                                         r.dst_offset + i * r.dst_strides[0], r.dst_strides[1:]))]
+        ones, zeros = (1,) * (3 - len(r.size)), (0,) * (3 - len(r.size))
+        return [Region(r.source, ones + r.size, r.src_offset, zeros + r.src_strides, r.dst_offset, zeros + r.dst_strides)]
+    cut = r.size.index(min(r.size))
+
+    def others(values: tuple[int, ...]) -> tuple[int, ...]:
+        return values[:cut] + values[cut + 1:]
+
+    return [part for i in range(r.size[cut])
+            for part in _in_three(Region(r.source, others(r.size), r.src_offset + i * r.src_strides[cut], others(r.src_strides),
+                                         r.dst_offset + i * r.dst_strides[cut], others(r.dst_strides)))]

@@ -60,7 +60,10 @@ def take_weights(op: Op, table: str, graph: Graph, names: Names, files: External
             found = [numbers(s, np.float32, f"{name}: {op}") for s in sections[: len(found)]] + found[len(sections):]
         if op.type == "PReLU" and found[0] is not None and found[0].size == 1:
             found[0] = found[0].reshape(())
-        _append(op, graph, names, VECTORS[table], found)
+        if table == "GroupNorm":
+            _put_before(op, graph, names, VECTORS[table], found)
+        else:
+            _append(op, graph, names, VECTORS[table], found)
     elif table in ("Convolution2D", "Convolution3D") and op.type in CONVOLUTIONS:
         _take_convolution(op, graph, names, op.attrs.pop("external", ()), files, path, name)
     elif op.type in INT8_CONVOLUTIONS and op.attrs.get("quanParameter"):
@@ -77,6 +80,15 @@ def _append(op: Op, graph: Graph, names: Names, fields: tuple[str, ...], values:
         own = names.fresh(f"{op.outputs[0] if op.outputs else op.name}.{field}")
         graph.constants[own] = value
         op.inputs.append(own)
+
+
+def _put_before(op: Op, graph: Graph, names: Names, fields: tuple[str, ...], values: list[Constant | None]) -> None:
+    """Puts weights between input 0 and the others: the output shape of a transposed convolution, the addend of a GroupNorm."""
+    others = op.inputs[1:]
+    del op.inputs[1:]
+    _append(op, graph, names, fields, values)
+    if others:
+        op.inputs += [*[""] * (1 + len(fields) - len(op.inputs)), *others]
 
 
 def _take_convolution(op: Op, graph: Graph, names: Names, external: tuple[int, ...], files: ExternalFile, path: str | None,
@@ -109,11 +121,7 @@ def _take_convolution(op: Op, graph: Graph, names: Names, external: tuple[int, .
         return
     if bias is not None and bias.size not in (0, int(op.attrs.get("outputCount", 0))):
         raise ModelFormatError(f"{name}: {op} has {bias.size} biases for {op.attrs.get('outputCount')} output channels")
-    shape_input = op.inputs[1:]  # the output shape of a transposed convolution
-    del op.inputs[1:]
-    _append(op, graph, names, ("weight", "bias"), [packed, bias])
-    if shape_input:
-        op.inputs += [*[""] * (3 - len(op.inputs)), *shape_input]
+    _put_before(op, graph, names, ("weight", "bias"), [packed, bias])
 
 
 def _take_int8(op: Op, external: tuple[int, ...], files: ExternalFile, path: str | None, name: str) -> None:

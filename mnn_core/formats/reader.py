@@ -164,12 +164,14 @@ class _Reader:
         graph.extra.setdefault("tags", {})[outputs[0] if outputs else ""] = tag
         if kind == "Extra" and table == "Extra":
             own = f"{main.get('engine', '')}.{main.get('type', '')}".removeprefix(f"{extras.ENGINE}.")
-            if schema.attributes(own) is not None:
+            if own == "Raster":
+                kind, op.type = own, own
+            elif schema.attributes(own) is not None:
                 return replace(op, type=own, attrs=extras.attributes_of(main))
         if kind == "Raster":
             if table == "NONE":  # a plain copy
                 return replace(op, type="Identity", inputs=inputs[:1])
-            return replace(op, attrs=extras.regions_of(main, f"{self.name}: {op}"))
+            return _raster(op, extras.regions_of(main, f"{self.name}: {op}"))
         if table != "NONE":
             common = main.pop("common", {}) if table in ("Convolution2D", "Convolution3D") else {}
             op.attrs = {**common, **main}
@@ -233,3 +235,11 @@ class _Reader:
         if not all(d is None or isinstance(d, str) for d in dim_names):
             raise ValueError(f"dimension names {dim_names}")
         return TensorInfo(info.name, dtype, shape, dim_names)
+
+
+def _raster(op: Op, attrs: dict[str, Any]) -> Op:
+    """A Raster op with each of its inputs once; files have one for each region."""
+    inputs = list(dict.fromkeys(op.inputs))
+    regions = tuple(replace(r, source=inputs.index(op.inputs[r.source])) if r.source < len(op.inputs) else r
+                    for r in attrs["regions"])
+    return replace(op, inputs=inputs, attrs={**attrs, "regions": regions})

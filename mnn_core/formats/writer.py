@@ -199,8 +199,10 @@ class _Writer:
         if op.type.startswith("Unknown<"):
             return {**node, "type": int(op.type[8:-1]), **self.main(op.param, op.attrs)}, op.inputs, op.outputs
         if op.type == "Raster" and "regions" in op.attrs:
-            sources, table = extras.raster_of(op["regions"], op["shape"])
-            return {**node, "type": "Raster", "main_type": "Extra", "main": table}, [op.inputs[i] for i in sources], op.outputs
+            sources, table = extras.raster_of(op["regions"], op["shape"], op["fill"])
+            kind = "Extra" if table["type"] else "Raster"
+            inputs = [op.inputs[i] for i in sources] or op.inputs[:1]
+            return {**node, "type": kind, "main_type": "Extra", "main": table}, inputs, op.outputs
         if op.type == "Where":  # without a table, MNN returns a row for every element
             return {**node, "type": "Where", "main_type": "Extra", "main": {}}, op.inputs, op.outputs
         param = op.param or schema.parameter_table(op.type)

@@ -118,7 +118,7 @@ def _sizes(op: Op, shape: Sequence[int], given_sizes: Spec | np.ndarray | None) 
             raise ShapeError(f"{op}: slicePoints {points} do not increase")
         sizes = [b - a for a, b in pairwise([0, *points, length])]
     elif len(points) == 1 and source in ("TENSORFLOW", "TFLITE"):
-        sizes = [length // max(1, points[0])] * points[0]
+        sizes = [length // max(1, points[0])] * min(points[0], max(count, length) + 1)  # too many is refused below
     elif len(points) == 1 and source == "TORCH":
         chunk = max(1, points[0])
         sizes = [min(chunk, length - at) for at in range(0, max(1, length), chunk)]

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir import Op, Spec
 from ._args import given, ints, need
-from ._regions import Run, View, raster, runs
+from ._regions import Run, View, count_runs, raster, runs
 from .registry import Example, Lowered, register
 
 _F32 = np.dtype(np.float32)
@@ -76,9 +76,10 @@ def _infer_padding(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
 
 def _lower_padding(op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Lowered | None:
     x, value, shape = need(op, inputs, 0), given(inputs, 2), outputs[0].shape
-    parts = [_parts(i) for i in _all_indices(op, inputs)]
-    if math.prod(map(len, parts)) > _FEW_REGIONS:
+    indices = _all_indices(op, inputs)
+    if math.prod(map(count_runs, indices)) > _FEW_REGIONS:
         return None
+    parts = [_parts(i) for i in indices]
     inside: list[tuple[View, View]] = []
     outside: list[tuple[View, View]] = []
     for block in product(*parts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,8 @@ def _mean(x: np.ndarray, g: Geometry, with_padding: bool) -> np.ndarray:
 def _places(x: np.ndarray, greatest: np.ndarray, g: Geometry) -> np.ndarray:
     """Where in the image each greatest element is, the first of equals."""
     places = np.full(greatest.shape, -1, np.int32)
-    for tap in reversed(list(np.ndindex(*g.kernel))):
+    meeting = [range(min(k, b + n))[::-1] for k, b, n in zip(g.kernel, g.begins, g.input)]  # taps that can meet the image
+    for tap in product(*meeting):
         index = [np.arange(o) * s + t - b for o, s, t, b in zip(g.output, g.strides, tap, g.begins)]
         grid = np.ix_(*(np.clip(i, 0, n - 1) for i, n in zip(index, g.input)))
         inside = np.ix_(*(((i >= 0) & (i < n)).astype(np.int8) for i, n in zip(index, g.input)))
