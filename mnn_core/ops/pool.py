@@ -168,6 +168,7 @@ def _places(x: np.ndarray, greatest: np.ndarray, g: Geometry) -> np.ndarray:
         grid = np.ix_(*(np.clip(i, 0, n - 1) for i, n in zip(index, g.input)))
         inside = np.ix_(*(((i >= 0) & (i < n)).astype(np.int8) for i, n in zip(index, g.input)))
         flat = sum(i * math.prod(g.input[axis + 1:]) for axis, i in enumerate(grid))
-        here = (x[(slice(None), slice(None), *grid)] == greatest) & (math.prod(inside) > 0)
+        place: tuple[Any, ...] = (slice(None), slice(None), *grid)
+        here = (x[place] == greatest) & (math.prod(inside) > 0)
         places = np.where(here, flat, places).astype(np.int32)
     return places
