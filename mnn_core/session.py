@@ -150,12 +150,12 @@ class Model:
     def _finish(self, names: Sequence[str], results: Sequence[np.ndarray],
                 arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Declared dtypes, and memory of their own: inputs and constants that are outputs as well are copied."""
-        declared = {o.name: o.dtype for o in self.outputs}
+        declared = {o.name: o for o in self.outputs}
         found: dict[str, np.ndarray] = {}
-        for name, value in zip(names, results):
-            dtype = declared.get(name)
-            if dtype is not None and dtype != value.dtype:
-                value = value.astype(dtype)
+        for name, result in zip(names, results):
+            value = boundary.as_declared(declared.get(name) or TensorInfo(name, None, None), result)
+            if value is not result or not isinstance(value, np.ndarray):
+                pass
             elif not (value.flags.owndata and value.flags.writeable) or any(value is other for other in found.values()) \
                     or any(np.may_share_memory(value, given) for given in arrays.values()):
                 value = value.copy()

@@ -23,7 +23,7 @@ FORBIDDEN = {
 }
 THIRD_PARTY = {"numpy", "pluggy", "flatbuffers"}
 #: Optional packages, and the only files that may import them.
-OPTIONAL = {"PIL": {"cli/inputs.py"}, "pytest": {"testing/conformance.py"}}
+OPTIONAL = {"PIL": {"cli/inputs.py"}, "pytest": {"testing/conformance.py"}, "ml_dtypes": {"ir/dtypes.py"}}
 
 
 def imports(path: Path) -> set[str]:

@@ -35,6 +35,8 @@ def constant_of(blob: Mapping[str, Any], name: str, external: np.ndarray | None 
     Raises ModelFormatError if the data do not fill the shape.
     """
     kind = blob.get("dataType", "DT_FLOAT")
+    if kind == "DT_STRING":
+        return _text_of(blob, name)
     if kind not in _FIELDS:
         raise ModelFormatError(f"{name}: constants of type {kind} are not supported")
     where, dtype = _FIELDS[kind]
@@ -53,12 +55,24 @@ def constant_of(blob: Mapping[str, Any], name: str, external: np.ndarray | None 
     return values.reshape(shape)
 
 
+def _text_of(blob: Mapping[str, Any], name: str) -> np.ndarray:
+    shape, strings = shape_of(tuple(blob.get("dims", ())), name), blob.get("strings", ())
+    if len(strings) != math.prod(shape):
+        raise ModelFormatError(f"{name}: a constant of shape {list(shape)} needs {math.prod(shape)} strings; "
+                               f"{len(strings)} are stored")
+    text = np.empty(len(strings), object)
+    text[:] = strings
+    return text.reshape(shape)
+
+
 def blob_of(constant: Constant, name: str = "constant") -> dict[str, Any]:
     """A constant as a Blob. Raises GraphError for dtypes that MNN's files cannot hold."""
     if isinstance(constant, HalfConstant):
         kind = "DT_HALF" if constant.kind == "f2" else "DT_BFLOAT16"
         return _blob(constant.shape, kind, "uint8s", np.ascontiguousarray(constant.raw).view(np.uint8))
     array = decoded(constant)
+    if array.dtype.kind == "O" and all(isinstance(v, str) for v in array.reshape(-1)):
+        return _blob(array.shape, "DT_STRING", "strings", array)
     if array.dtype.kind == "f":
         return _blob(array.shape, "DT_FLOAT", "float32s", array.astype(np.float32, copy=False))
     if array.dtype in (np.int8, np.uint8):
@@ -75,5 +89,6 @@ def _blob(shape: tuple[int, ...], kind: str, where: str, values: np.ndarray) -> 
     if shape:
         found["dims"] = shape
     if values.size:
-        found[where] = np.ascontiguousarray(values).reshape(-1)
+        flat = np.ascontiguousarray(values).reshape(-1)
+        found[where] = tuple(flat) if kind == "DT_STRING" else flat
     return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import GraphError, MNNError, ModelFormatError
 from ..ir import Graph, Op, TensorInfo, schema
-from ..ir.dtypes import NUMPY_OF, stored_dtype
+from ..ir.dtypes import NUMPY_OF, named_dtype, stored_dtype
 from . import extra as extras
 from .blobs import constant_of, shape_of
 from .external import ExternalFile
@@ -59,8 +59,8 @@ def read_mnn(source: str | Path | bytes, name: str | None = None) -> Graph:
         raise ModelFormatError(f"{name}: {error}") from error
 
 
-#: dtypes that an interface can declare.
-_DECLARABLE = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")))
+#: What an interface can declare beside tensors.
+_KINDS = ("tensor", "sequence", "optional", "map")
 
 
 class _Reader:
@@ -224,9 +224,10 @@ class _Reader:
         """An input or output as declared in an entry of the interface."""
         dtype, shape = info.dtype, info.shape
         if entry.get("dtype"):
-            dtype = next((d for d in _DECLARABLE if d.name == entry["dtype"]), None)
-            if dtype is None:
-                raise ValueError(f"unknown type {entry['dtype']!r}")
+            dtype = named_dtype(str(entry["dtype"]))
+        kind = entry.get("kind", "tensor")
+        if kind not in _KINDS:
+            raise ValueError(f"unknown kind {kind!r}")
         if with_shape:
             shape = None if entry.get("shape") is None else tuple(entry["shape"])
             if shape is not None and not all(d is None or (isinstance(d, int) and 0 <= d < 2**31) for d in shape):
@@ -234,7 +235,7 @@ class _Reader:
         dim_names = tuple(entry.get("dim_names", ()))
         if not all(d is None or isinstance(d, str) for d in dim_names):
             raise ValueError(f"dimension names {dim_names}")
-        return TensorInfo(info.name, dtype, shape, dim_names)
+        return TensorInfo(info.name, dtype, shape if kind == "tensor" else None, dim_names, kind)
 
 
 def _raster(op: Op, attrs: dict[str, Any]) -> Op:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import GraphError
-from ..ir import Constant, Graph, Op, schema
-from ..ir.dtypes import dtype_name, stored_dtype
+from ..ir import Constant, Graph, Op, TensorInfo, schema
+from ..ir.dtypes import OBJECT, dtype_name, stored_dtype
 from . import extra as extras
 from .blobs import blob_of
 from .compat import for_mnn
@@ -151,7 +151,7 @@ class _Writer:
 
         nodes = []
         for info in graph.inputs:
-            main: dict[str, Any] = {"dtype": dtype_name(stored_dtype(info.dtype or np.dtype(np.float32))), "dformat": "NCHW"}
+            main: dict[str, Any] = {"dtype": dtype_name(_computed(info)), "dformat": "NCHW"}
             if info.shape:
                 main["dims"] = tuple(-1 if d is None else d for d in info.shape)
             nodes.append({"type": "Input", "name": info.name, "outputIndexes": (index(info.name),), "main_type": "Input",
@@ -278,10 +278,16 @@ def _inner_first(graph: Graph) -> list[str]:
     return list(found)
 
 
-def _declared(info: Any, with_shape: bool) -> dict[str, Any]:
+def _computed(info: TensorInfo) -> np.dtype:
+    return OBJECT if info.kind != "tensor" else stored_dtype(info.dtype or np.dtype(np.float32))
+
+
+def _declared(info: TensorInfo, with_shape: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if info.dtype is not None:
         found["dtype"] = info.dtype.name
+    if info.kind != "tensor":
+        found["kind"] = info.kind
     if any(info.dim_names):
         found["dim_names"] = info.dim_names
     if with_shape and info.shape is not None:

@@ -18,20 +18,25 @@ class TensorInfo:
 
     shape: None stands for a dimension that may change from call to call; shape None means unknown rank.
     dim_names: a name for each dimension, or None; equal names must have equal sizes in one call.
-    dtype None: not declared (outputs of files that do not store it).
+    dtype None: not declared (outputs of files that do not store it). An object dtype means text.
+    kind: "tensor", or "sequence", "optional" or "map", which have no shape; dtype is that of the tensors in them.
     """
 
     name: str
     dtype: np.dtype | None
     shape: tuple[int | None, ...] | None
     dim_names: tuple[str | None, ...] = ()
+    kind: str = "tensor"
 
     def __str__(self) -> str:
+        dtype = "?" if self.dtype is None else "string" if self.dtype.kind == "O" else self.dtype.name
+        if self.kind != "tensor":
+            return f"{self.name}: {self.kind}({dtype})"
         dims = "?" if self.shape is None else ",".join(
             str(d) if d is not None else (self.dim_names[i] if i < len(self.dim_names) else None) or "?"
             for i, d in enumerate(self.shape)
         )
-        return f"{self.name}: {self.dtype.name if self.dtype is not None else '?'}[{dims}]"
+        return f"{self.name}: {dtype}[{dims}]"
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _target(op: Op) -> np.dtype:
     name = op["dstT"]
-    if name not in NUMPY_OF:
-        raise ShapeError(f"{op}: cannot cast to {name!r}; expected one of {', '.join(NUMPY_OF)}")
+    if name not in NUMPY_OF or name == "DT_STRING":
+        raise ShapeError(f"{op}: cannot cast to {name!r}; expected one of {', '.join(n for n in NUMPY_OF if n != 'DT_STRING')}")
     return NUMPY_OF[name]
 
 

@@ -28,7 +28,7 @@ def fold_op(op: Op, values: Sequence[np.ndarray | None]) -> list[np.ndarray] | N
     if op.type in _HEAVY and given > _HEAVY_BYTES:
         return None
     try:
-        if not found.dynamic:
+        if not found.dynamic and not any(v is not None and v.dtype.kind == "O" for v in values):
             specs = found.infer(op, [None if v is None else Spec.of(v) for v in values])
             if sum(s.nbytes for s in specs) > max(_ALWAYS_BYTES, 4 * given):
                 return None
@@ -39,6 +39,8 @@ def fold_op(op: Op, values: Sequence[np.ndarray | None]) -> list[np.ndarray] | N
     arrays = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(arrays) < len(op.outputs) or any(not isinstance(a, np.ndarray) for a in arrays):
         return None
+    if any(a.dtype.kind == "O" and not all(isinstance(v, str) for v in a.reshape(-1)) for a in arrays):
+        return None  # a sequence: files hold tensors only
     return [np.array(a, order="C") for a in arrays[:len(op.outputs)]]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import GraphError, MNNError, OutOfMemoryError, ShapeError
 from ..ir import Op, Spec
+from ..ir.dtypes import OBJECT
 from ..ops import OpDef, definition
 from .scope import Scope
 
@@ -81,9 +82,10 @@ def infer(ops: Iterable[Op], inputs: Mapping[str, Spec], scope: Scope, expand: E
         if expanded is not None:
             pending.extendleft(reversed(expanded))
             continue
-        if _known(op, what, specs, scope) and _fold_dynamic(op, what, specs, scope):
+        dynamic = what.dynamic or any(s is not None and s.dtype == OBJECT for s in ins)
+        if dynamic and _known(op, what, specs, scope) and _fold_dynamic(op, what, specs, scope):
             continue
-        if what.dynamic:
+        if dynamic:
             found.boundary.append(op)
             continue
         _one(op, what, ins, specs, scope)
@@ -148,7 +150,7 @@ def _one(op: Op, what: OpDef, ins: Sequence[Spec | None], specs: dict[str, Spec]
 
 def _fold_dynamic(op: Op, what: OpDef, specs: dict[str, Spec], scope: Scope) -> bool:
     """Computes an op of data-dependent shape whose inputs are known."""
-    if not what.dynamic or not what.pure:
+    if not what.pure:
         return False
     for name, value in zip(op.outputs, _compute(op, what, specs, scope)):
         if name:

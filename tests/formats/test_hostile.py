@@ -118,7 +118,7 @@ def test_weights_shorter_than_their_shape() -> None:
     {"dims": (-1, 4), "float32s": np.ones(4, np.float32)},
     {"dims": (5,), "float32s": np.ones(4, np.float32)},
     {"dims": (0,), "float32s": np.ones(4, np.float32)},
-    {"dims": (2,), "dataType": "DT_STRING", "strings": ("a", "b")},
+    {"dims": (3,), "dataType": "DT_STRING", "strings": ("a", "b")},
 ])
 def test_constants_that_do_not_fill_their_shape(blob: dict) -> None:
     from mnn_core.formats.tables import Encoder

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mnn_core import Graph, ModelFormatError, Op, TensorInfo
-from mnn_core.ir.dtypes import dtype_name, stored_dtype
+from mnn_core.ir.dtypes import LOW_PRECISION, OBJECT, dtype_name, stored_dtype
 from mnn_core.ops import find
 from mnn_core.passes.constant_folding import fold_op
 
 from .context import Context
 from .rules import Unsupported
-from .tensors import as_stored
+from .tensors import Type, as_stored
 
 #: Ops whose first output has the rank of their first input.
 _SAME_RANK = frozenset({
@@ -36,16 +36,24 @@ class Builder:
         self.captures: list[str] = []
         self.known: set[str] = set()
         self._dtypes: dict[str, np.dtype] = {}
+        self._low: dict[str, np.dtype] = {}
+        self._types: dict[str, Type] = {}
         self._ranks: dict[str, int] = {}
         self._origin: dict[str, str] = {}
         self._shared: dict[tuple[Any, ...], str] = {}
         self.node_name = ""
 
-    def declare(self, name: str, dtype: np.dtype | None, rank: int | None = None, origin: str | None = None) -> None:
-        """Notes what is known of a tensor; origin: its name in the ONNX model."""
+    def declare(self, name: str, dtype: Type | None, rank: int | None = None, origin: str | None = None) -> None:
+        """Notes what is known of a tensor, a sequence or an optional; origin: its name in the ONNX model."""
         self.known.add(name)
-        if dtype is not None:
+        self._low.pop(name, None)
+        if isinstance(dtype, tuple):
+            self._types[name], self._dtypes[name] = dtype, OBJECT
+        elif dtype is not None:
+            self._types.pop(name, None)
             self._dtypes[name] = dtype
+            if dtype.name in LOW_PRECISION:
+                self._low[name], self._dtypes[name] = dtype, LOW_PRECISION[dtype.name]
         if rank is not None:
             self._ranks[name] = rank
         if origin is not None:
@@ -56,7 +64,7 @@ class Builder:
         assert self.parent is not None
         if name in self.known:
             return
-        self.declare(name, self.parent.dtype(name), self.parent.rank(name))
+        self.declare(name, self.parent.type(name), self.parent.rank(name))
         constant = self.parent.graph.constants.get(name)
         if constant is not None:
             self.graph.constants[name] = constant
@@ -79,7 +87,9 @@ class Builder:
             ins.pop()
         op = Op(op_type, ins, names, attrs, name=self.node_name or names[0])
         first = next((i for i in ins if i), "")
-        declared = np.dtype(dtype) if dtype is not None else self._dtypes.get(first)
+        declared: Type | None = self.type(first) if dtype is None and first in self._dtypes else dtype
+        if not isinstance(declared, tuple) and declared is not None:
+            declared = np.dtype(declared)
         for name in names:
             if name:
                 self.declare(name, declared)
@@ -111,7 +121,7 @@ class Builder:
         array = np.asarray(value)
         stored = np.ascontiguousarray(as_stored(array)).reshape(array.shape)
         if name is None:
-            key = (stored.dtype.str, stored.shape, stored.tobytes()) if stored.size <= 16 else None
+            key = (stored.dtype.str, stored.shape, stored.tobytes()) if stored.size <= 16 and stored.dtype != OBJECT else None
             if key is not None and key in self._shared:
                 return self._shared[key]
             name = self.context.fresh(f"{self.node_name}/const" if self.node_name else "const")
@@ -120,6 +130,10 @@ class Builder:
         self.graph.constants[name] = stored
         self.declare(name, np.dtype(dtype) if dtype is not None else array.dtype, array.ndim)
         return name
+
+    def type(self, name: str) -> Type:
+        """What a tensor, sequence or optional was declared as, types that NumPy lacks included."""
+        return self._types.get(name) or self._low.get(name) or self.dtype(name)
 
     def ints(self, *values: int) -> str:
         """A constant vector of integers."""
@@ -140,7 +154,10 @@ class Builder:
         return tuple(int(v) for v in value.reshape(-1))
 
     def dtype(self, name: str) -> np.dtype:
-        """Declared dtype of a tensor: what ONNX says it is, not what it is stored as. Unknown ones count as float32."""
+        """Declared dtype of a tensor: what ONNX says it is, not what it is stored as. Unknown ones count as float32.
+
+        bfloat16 and float8 count as float32 too, 4-bit integers as 8-bit ones (see `type`), text and sequences as object.
+        """
         return self._dtypes.get(name, np.dtype(np.float32))
 
     def is_float(self, name: str) -> bool:

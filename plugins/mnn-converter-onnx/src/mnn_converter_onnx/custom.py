@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 
@@ -11,6 +13,7 @@ from mnn_core.ir import schema
 from .builder import Builder
 from .node import Node, attribute
 from .rules import Unsupported
+from .tensors import Type
 
 
 def add_registered(node: Node, b: Builder) -> None:
@@ -52,12 +55,19 @@ def standard_function(node: Node, b: Builder) -> onnx.FunctionProto | None:
     for name in node.inputs:
         shape = b.shape(name) if name else None
         rank = b.rank(name) if name else None
-        elem = onnx.helper.np_dtype_to_tensor_dtype(b.dtype(name)) if name else 0
-        types.append(onnx.helper.make_tensor_type_proto(elem, shape if shape is not None else [None] * rank if rank else None)
-                     .SerializeToString())
+        dims = shape if shape is not None else [None] * rank if rank else None
+        types.append((_type_proto(b.type(name), dims) if name else onnx.TypeProto()).SerializeToString())
     body = onnx.FunctionProto()
     body.ParseFromString(found.get_context_dependent_function(proto.SerializeToString(), types))  # type: ignore[attr-defined]
     return body
+
+
+def _type_proto(kind: Type, dims: Sequence[int | None] | None) -> onnx.TypeProto:
+    """A type as ONNX writes it. dims: of a tensor; those of tensors inside of sequences are not known."""
+    if isinstance(kind, np.dtype):
+        return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(kind), dims)
+    make = onnx.helper.make_sequence_type_proto if kind[0] == "sequence" else onnx.helper.make_optional_type_proto
+    return make(_type_proto(kind[1], None))
 
 
 def standard_defaults(node: Node) -> dict[str, object]:

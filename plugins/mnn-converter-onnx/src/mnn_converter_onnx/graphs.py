@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import onnx
 
 from mnn_core import Graph, MNNError, ModelFormatError, TensorInfo
+from mnn_core.ir.dtypes import OBJECT
 
 from . import custom, rules
 from .builder import Builder
 from .node import Node, attribute
 from .rules import Unsupported
 from .scope import Scope, sorted_nodes
-from .tensors import declared_dtype, sparse_to_array, to_array
+from .tensors import Type, declared_dtype, element, sparse_to_array, to_array, type_of
 
 #: What damaged attributes make of a rule that takes them for what the operator's definition says.
 _DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError, RecursionError,
@@ -27,15 +28,18 @@ _NAMELESS = ("", "?", "*", "-1", "None")
 
 def tensor_info(info: onnx.ValueInfoProto, name: str) -> TensorInfo:
     """The declared name, dtype and shape of a graph input or output."""
-    if not info.type.HasField("tensor_type"):
-        kind = info.type.WhichOneof("value") or "value without a type"
-        raise Unsupported(f"graph input or output {info.name!r} is a {kind}; only tensors are supported")
-    kind = info.type.tensor_type
-    dtype = declared_dtype(kind.elem_type, f"tensor {info.name!r}") if kind.elem_type else None
-    if not kind.HasField("shape"):
+    kind = info.type.WhichOneof("value") or "value without a type"
+    if kind not in ("tensor_type", "sequence_type", "optional_type", "map_type"):
+        raise Unsupported(f"graph input or output {info.name!r} is a {kind}; tensors, sequences and optionals are supported")
+    declared = type_of(info.type, f"tensor {info.name!r}")
+    dtype = None if declared is None else element(declared)
+    if kind != "tensor_type":
+        return TensorInfo(name, dtype, None, kind=kind.removesuffix("_type"))
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
         return TensorInfo(name, dtype, None)
-    dims = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in kind.shape.dim)
-    return TensorInfo(name, dtype, dims, tuple(None if d.dim_param in _NAMELESS else d.dim_param for d in kind.shape.dim))
+    dims = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim)
+    return TensorInfo(name, dtype, dims, tuple(None if d.dim_param in _NAMELESS else d.dim_param for d in tensor.shape.dim))
 
 
 def add_constants(proto: onnx.GraphProto, scope: Scope) -> None:
@@ -43,7 +47,7 @@ def add_constants(proto: onnx.GraphProto, scope: Scope) -> None:
     folder = scope.builder.context.folder
     for tensor in proto.initializer:
         array = to_array(tensor, folder, f"initializer {tensor.name!r}")
-        scope.builder.const(array, scope.new(tensor.name))
+        scope.builder.const(array, scope.new(tensor.name), declared_dtype(tensor.data_type, tensor.name))
     for sparse in proto.sparse_initializer:
         array = sparse_to_array(sparse, folder, f"sparse initializer {sparse.values.name!r}")
         scope.builder.const(array, scope.new(sparse.values.name))
@@ -55,7 +59,8 @@ def add_inputs(proto: onnx.GraphProto, scope: Scope) -> None:
         if info.name in scope.names:
             continue
         found = tensor_info(info, scope.new(info.name))
-        scope.builder.declare(found.name, found.dtype, None if found.shape is None else len(found.shape))
+        kind = type_of(info.type, f"tensor {info.name!r}")
+        scope.builder.declare(found.name, kind, None if found.shape is None else len(found.shape))
         scope.builder.graph.inputs.append(found)
 
 
@@ -75,9 +80,10 @@ def add_outputs(proto: onnx.GraphProto, scope: Scope) -> None:
             copy = scope.builder.context.fresh(info.name)
             scope.builder.op("Identity", [tensor], [copy])
             tensor = copy
-        declared = tensor_info(info, tensor) if info.type.HasField("tensor_type") else TensorInfo(tensor, None, None)
+        declared = tensor_info(info, tensor) if info.type.WhichOneof("value") else TensorInfo(tensor, None, None)
         if declared.dtype is None:
-            declared = TensorInfo(tensor, scope.builder.dtype(tensor), declared.shape, declared.dim_names)
+            kind = scope.builder.type(tensor)
+            declared = replace(declared, dtype=element(kind), kind=kind[0] if isinstance(kind, tuple) else "tensor")
         graph.outputs.append(declared)
 
 
@@ -103,6 +109,8 @@ def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
             elif a.ref_attr_name in scope.refs:
                 attrs[a.name] = scope.refs[a.ref_attr_name]
         node.attrs = attrs
+        if function is None and any(n and builder.dtype(n) == OBJECT for n in inputs):
+            _check_kinds(node, builder)
         if function is not None:
             call(function, node, scope)
         elif (domain, proto.op_type) in context.custom:
@@ -127,6 +135,21 @@ def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
         raise ModelFormatError(f"{label} is damaged: {type(error).__name__}: {error}") from error
     finally:
         builder.node_name = outer_name
+
+
+def _check_kinds(node: Node, builder: Builder) -> None:
+    """Raises Unsupported if text, or a sequence, goes into a standard operator that does not take it."""
+    if not onnx.defs.has(node.op_type, node.domain):
+        return
+    formal = onnx.defs.get_schema(node.op_type, node.version, node.domain).inputs
+    for i, name in enumerate(node.inputs):
+        if not name or builder.dtype(name) != OBJECT or not formal:
+            continue
+        kind = builder.type(name)
+        what = kind[0] if isinstance(kind, tuple) else "string"
+        port = formal[min(i, len(formal) - 1)]
+        if not any(what.removesuffix("uence") in t for t in port.types):
+            raise Unsupported(f"input {port.name!r} is a {what}, which this operator does not take")
 
 
 def call(function: onnx.FunctionProto, node: Node, scope: Scope) -> None:
@@ -155,8 +178,8 @@ def inline(proto: onnx.GraphProto, scope: Scope) -> list[str]:
     return [inner.find(o.name) for o in proto.output]
 
 
-def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, dtypes: list[np.dtype] | None = None) -> tuple[Builder, Scope]:
-    """Converts a body of control flow; it becomes one of the root's subgraphs. dtypes: of inputs that declare none."""
+def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, types: list[Type] | None = None) -> tuple[Builder, Scope]:
+    """Converts a body of control flow; it becomes one of the root's subgraphs. types: of inputs that declare none."""
     context = scope.builder.context
     graph = Graph(name=context.fresh(stem))
     builder = Builder(context, graph, scope.builder)
@@ -167,10 +190,10 @@ def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, dtypes: list[np.dt
         raise ModelFormatError(f"{stem!r}: {clash[0]!r} is both an input and an initializer of the body")
     for i, info in enumerate(proto.input):
         tensor = inner.new(info.name)
-        found = tensor_info(info, tensor) if info.type.HasField("tensor_type") else TensorInfo(tensor, None, None)
-        dtype = found.dtype or (dtypes[i] if dtypes and i < len(dtypes) else None)
-        builder.declare(tensor, dtype, None if found.shape is None else len(found.shape))
-        graph.inputs.append(TensorInfo(tensor, dtype, found.shape, found.dim_names))
+        found = tensor_info(info, tensor) if info.type.WhichOneof("value") else TensorInfo(tensor, None, None)
+        kind = type_of(info.type, f"tensor {info.name!r}") or (types[i] if types and i < len(types) else None)
+        builder.declare(tensor, kind, None if found.shape is None else len(found.shape))
+        graph.inputs.append(replace(found, dtype=None if kind is None else builder.dtype(tensor)))
     add_nodes(proto.node, [o.name for o in proto.output], inner)
     add_outputs(proto, inner)
     context.root.subgraphs[graph.name] = graph  # after those inside it: MNN wants them in this order

@@ -12,7 +12,7 @@ import onnx
 from mnn_core import ModelFormatError
 
 from .rules import Unsupported
-from .tensors import sparse_to_array, to_array
+from .tensors import declared_dtype, sparse_to_array, to_array
 
 A = onnx.AttributeProto
 
@@ -72,9 +72,12 @@ def attribute(proto: onnx.AttributeProto, folder: Path | None, what: str) -> Any
     if proto.type == A.STRINGS:
         return tuple(v.decode("utf-8", "replace") for v in proto.strings)
     if proto.type == A.TENSOR:
-        return to_array(proto.t, folder, label)
+        array = to_array(proto.t, folder, label)
+        return array.astype(declared_dtype(proto.t.data_type, label), copy=False)
     if proto.type == A.SPARSE_TENSOR:
         return sparse_to_array(proto.sparse_tensor, folder, label)
     if proto.type == A.GRAPH:
         return proto.g
+    if proto.type == A.TYPE_PROTO:
+        return proto.tp
     raise Unsupported(f"{label} is of kind {proto.type}, which is not supported")

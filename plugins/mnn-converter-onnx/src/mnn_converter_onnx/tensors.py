@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 
 from mnn_core import ConversionError, ModelFormatError
+from mnn_core.ir.dtypes import LOW_PRECISION, named_dtype
 
 T = onnx.TensorProto
 
-#: Element type -> (declared dtype, how the raw bytes are read, the field that holds typed values).
+#: Element type -> (dtype that values are computed in, or NumPy's own, how the raw bytes are read, the field of typed values).
 _TYPES: dict[int, tuple[type, type, str]] = {
     T.FLOAT: (np.float32, np.float32, "float_data"),
     T.DOUBLE: (np.float64, np.float64, "double_data"),
@@ -29,8 +31,19 @@ _TYPES: dict[int, tuple[type, type, str]] = {
     T.BOOL: (np.bool_, np.uint8, "int32_data"),
     T.INT4: (np.int8, np.uint8, "int32_data"),
     T.UINT4: (np.uint8, np.uint8, "int32_data"),
+    T.STRING: (np.object_, np.object_, "string_data"),
 }
-_FOUR_BITS = (T.INT4, T.UINT4)
+#: Element types that NumPy lacks -> their names in ml_dtypes.
+_LOW = {T.BFLOAT16: "bfloat16", T.INT4: "int4", T.UINT4: "uint4"}
+for _number, _name, _type in ((17, "float8_e4m3fn", np.float32), (18, "float8_e4m3fnuz", np.float32),
+                              (19, "float8_e5m2", np.float32), (20, "float8_e5m2fnuz", np.float32),
+                              (23, "float4_e2m1fn", np.float32), (24, "float8_e8m0fnu", np.float32),
+                              (25, "uint2", np.uint8), (26, "int2", np.int8)):  # later than onnx 1.17, by number
+    _TYPES[_number], _LOW[_number] = (_type, np.uint8, "int32_data"), _name
+#: Element types of which several fit into a byte -> their bits.
+_BITS = {T.INT4: 4, T.UINT4: 4, 23: 4, 25: 2, 26: 2}
+#: What a value is: the dtype of a tensor, or ("sequence" or "optional" or "map", what is in it).
+Type = np.dtype | tuple[str, Any]
 #: A dense array made from a sparse tensor, or from 4-bit values, may be this big, or a thousand times its data.
 _MAX_DENSE = 1 << 26
 #: Largest rank that NumPy 1.26 holds.
@@ -38,37 +51,72 @@ _MAX_RANK = 32
 
 
 def declared_dtype(elem_type: int, what: str) -> np.dtype:
-    """dtype of an ONNX element type. Raises ConversionError for strings, complex numbers and other types without one."""
+    """dtype of an ONNX element type: one of NumPy, or of ml_dtypes. Raises ConversionError for types without one."""
     if elem_type not in _TYPES:
         known = T.DataType.Name(elem_type) if elem_type in T.DataType.values() else str(elem_type)
         raise ConversionError(f"{what} has element type {known}; supported: "
                               f"{', '.join(T.DataType.Name(t) for t in sorted(_TYPES))}")
-    return np.dtype(_TYPES[elem_type][0])
+    return named_dtype(_LOW[elem_type]) if elem_type in _LOW else np.dtype(_TYPES[elem_type][0])
+
+
+def type_of(proto: onnx.TypeProto, what: str) -> Type | None:
+    """The type that a value is declared with; None if none is. Raises ConversionError for element types without a dtype."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return declared_dtype(proto.tensor_type.elem_type, what) if proto.tensor_type.elem_type else None
+    if kind in ("sequence_type", "optional_type"):
+        inner = type_of(getattr(proto, kind).elem_type, what)
+        return None if inner is None else (kind.removesuffix("_type"), inner)
+    if kind == "map_type":
+        inner = type_of(proto.map_type.value_type, what)
+        return None if inner is None else ("map", inner)
+    return None
+
+
+def element(kind: Type) -> np.dtype:
+    """The dtype of the tensors in a value of a type."""
+    return kind if isinstance(kind, np.dtype) else element(kind[1])
 
 
 def to_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> np.ndarray:
-    """The value of a tensor, in its declared dtype (bfloat16 as float32, 4-bit integers as 8-bit ones).
+    """The value of a tensor, in its declared dtype (those that NumPy lacks in the one they are computed in).
 
     folder: where external data lies; None if the model has no folder. what: names the tensor in errors.
     Raises ModelFormatError if data and shape do not agree, and ConversionError for element types without a dtype here.
     """
-    dtype = declared_dtype(tensor.data_type, what)
-    _, raw_type, field = _TYPES[tensor.data_type]
+    declared_dtype(tensor.data_type, what)
+    dtype, raw_type, field = _TYPES[tensor.data_type]
     dims = _dims(tensor.dims, what)
     count = math.prod(dims)
-    four = tensor.data_type in _FOUR_BITS
-    stored = (count + 1) // 2 if four else count
+    if tensor.data_type == T.STRING:
+        return _text(tensor, dims, what)
+    per_byte = 8 // _BITS.get(tensor.data_type, 8)
+    stored = -(-count // per_byte)
     size = stored * np.dtype(raw_type).itemsize
     if tensor.data_location == T.EXTERNAL:
         data = _external(tensor, folder, size, what)
     elif tensor.HasField("raw_data"):
         data = tensor.raw_data
     else:
-        return _typed(tensor, dtype, raw_type, field, dims, stored, what)
+        return _typed(tensor, np.dtype(dtype), raw_type, field, dims, stored, what)
     if len(data) != size:
         raise ModelFormatError(f"{what} holds {len(data)} bytes; its shape {list(dims)} needs {size}")
     raw = np.frombuffer(data, np.dtype(raw_type).newbyteorder("<"))
-    return _decode(raw.astype(raw_type, copy=False), tensor.data_type, dtype, dims)
+    return _decode(raw.astype(raw_type, copy=False), tensor.data_type, np.dtype(dtype), dims)
+
+
+def _text(tensor: onnx.TensorProto, dims: tuple[int, ...], what: str) -> np.ndarray:
+    """A tensor of strings, as an array of str."""
+    if tensor.data_location == T.EXTERNAL or len(tensor.string_data) != math.prod(dims):
+        raise ModelFormatError(f"{what} holds {len(tensor.string_data)} strings; its shape {list(dims)} needs "
+                               f"{math.prod(dims)}, inside the file")
+    try:
+        found = [s.decode() for s in tensor.string_data]
+    except UnicodeDecodeError as error:
+        raise ModelFormatError(f"{what} holds a string that is not UTF-8: {error}") from error
+    text = np.empty(len(found), object)
+    text[:] = found
+    return text.reshape(dims)
 
 
 def _dims(dims: object, what: str) -> tuple[int, ...]:
@@ -97,10 +145,12 @@ def _decode(raw: np.ndarray, elem_type: int, dtype: np.dtype, dims: tuple[int, .
         raw = (raw.astype(np.uint32) << 16).view(np.float32)
     elif elem_type == T.BOOL:
         raw = raw != 0
-    elif elem_type in _FOUR_BITS:
-        raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[:math.prod(dims)]
-        if elem_type == T.INT4:
-            raw = np.where(raw > 7, raw.astype(np.int8) - 16, raw.astype(np.int8)).astype(np.int8)
+    elif elem_type in _LOW:
+        bits = _BITS.get(elem_type, 8)
+        if bits < 8:
+            parts = [raw >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
+            raw = np.stack(parts, axis=-1).reshape(-1)[:math.prod(dims)]
+        raw = raw.astype(np.uint8).view(named_dtype(_LOW[elem_type]))
     return np.ascontiguousarray(raw.astype(dtype, copy=False)).reshape(dims)
 
 
@@ -155,6 +205,8 @@ def sparse_to_array(sparse: onnx.SparseTensorProto, folder: Path | None, what: s
 def as_stored(array: np.ndarray) -> np.ndarray:
     """A value in the dtype that MNN computes in: wide integers saturate at int32, floats become float32."""
     kind, size = array.dtype.kind, array.dtype.itemsize
+    if array.dtype.name in LOW_PRECISION:
+        return array.astype(LOW_PRECISION[array.dtype.name])
     if kind == "b" or (kind in "iu" and size == 2):
         return array.astype(np.int32)
     if kind in "iu" and (size == 8 or array.dtype == np.uint32):

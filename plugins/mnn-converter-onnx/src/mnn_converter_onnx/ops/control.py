@@ -39,7 +39,7 @@ def if_(node: Node, scope: Any) -> None:
              "aliases_outputs": tuple({"data": pair} for _, pair in wanted)}
     b.graph.ops.append(Op("If", [node.inputs[0], *captured], [output for output, _ in wanted], attrs, name=node.name))
     for output, pair in wanted:
-        b.declare(output, sides[0].dtype(pair[0]))
+        b.declare(output, sides[0].type(pair[0]))
 
 
 @rule("Loop")
@@ -52,8 +52,8 @@ def loop(node: Node, scope: Any) -> None:
     if len(proto.input) != 2 + len(state) or len(proto.output) < 1 + len(state):
         raise ModelFormatError(f"{node}: {len(state)} loop variables; its body has {len(proto.input)} inputs, "
                                f"{len(proto.output)} outputs")
-    dtypes = [np.dtype(np.int64), np.dtype(np.bool_), *(b.dtype(n) for n in state)]
-    body, _ = subgraph(proto, scope, f"{node.name}/body", dtypes)
+    types = [np.dtype(np.int64), np.dtype(np.bool_), *(b.type(n) for n in state)]
+    body, _ = subgraph(proto, scope, f"{node.name}/body", types)
     scans = len(proto.output) - 1 - len(state)
     outputs = [*node.outputs, *[""] * (len(state) + scans - len(node.outputs))]
     add_while(b, node.name, body, [trips, condition, *state], outputs[:len(state)], outputs[len(state):])
@@ -81,7 +81,7 @@ def add_while(b: Builder, name: str, body: Builder, inputs: list[str], finals: l
              "aliases_outputs": tuple(o.name for o in graph.outputs)}
     b.graph.ops.append(Op("While", [*inputs, *body.captures], [*outputs, *unused, *stacked], attrs, name=name))
     for output, info in zip([*outputs, *unused, *stacked], graph.outputs[1:]):
-        b.declare(output, info.dtype or body.dtype(info.name))
+        b.declare(output, body.type(info.name))
 
 
 @rule("Scan", since=9)
@@ -127,8 +127,8 @@ def _scan_rank(proto: Any, index: int) -> int | None:
 def _scan_body(node: Node, scope: Any, state: list[str], slices: list[str], axes: tuple[int, ...]) -> Builder:
     """The body with its scanned inputs replaced by slices of whole tensors, and a counter and a condition before the others."""
     b: Builder = scope.builder
-    dtypes = [b.dtype(n) for n in (*state, *slices)]
-    body, _ = subgraph(node["body"], scope, f"{node.name}/body", dtypes)
+    types = [b.type(n) for n in (*state, *slices)]
+    body, _ = subgraph(node["body"], scope, f"{node.name}/body", types)
     graph = body.graph
     own = [i for i in graph.inputs if i.name not in body.captures]
     ports = own[len(state):]

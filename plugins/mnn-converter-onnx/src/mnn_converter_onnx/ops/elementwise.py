@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mnn_core.ir.dtypes import stored_dtype
+from mnn_core.ir.dtypes import LOW_PRECISION, OBJECT, dtype_name, stored_dtype
 
 from ..builder import Builder
 from ..node import Node
 from ..rules import Unsupported, rule, wrong
-from ..tensors import declared_dtype
+from ..tensors import declared_dtype, element
 
 _UNARY = {
     "Abs": "ABS", "Acos": "ACOS", "Acosh": "ACOSH", "Asin": "ASIN", "Asinh": "ASINH", "Atan": "ATAN", "ATan": "ATAN",
@@ -152,19 +152,23 @@ def where(node: Node, b: Builder) -> None:
 @rule("Cast")
 def cast(node: Node, b: Builder) -> None:
     to = node["to"]
-    dtype = declared_dtype(to if isinstance(to, int) else -1, "the target of the cast")
-    _cast(node, b, dtype)
+    _cast(node, b, declared_dtype(to if isinstance(to, int) else -1, "the target of the cast"))
 
 
 @rule("CastLike")
 def cast_like(node: Node, b: Builder) -> None:
-    _cast(node, b, b.dtype(node.inputs[1]))
+    _cast(node, b, element(b.type(node.inputs[1])))
 
 
 def _cast(node: Node, b: Builder, dtype: np.dtype) -> None:
     x = node.inputs[0]
     source = b.dtype(x)
-    if dtype.kind == "b" and source.kind != "b":
+    if source == OBJECT or dtype == OBJECT:
+        _cast_text(node, b, dtype)
+    elif dtype.name in LOW_PRECISION and dtype.name != "bfloat16":
+        b.op("onnx.Cast", [x], node.outputs, dtype=dtype, to=dtype.name, saturate=bool(node.get("saturate", 1)),
+             round_mode=node.get("round_mode", "up"))
+    elif dtype.kind == "b" and source.kind != "b":
         b.binary("NOTEQUAL", x, b.number(0, x), node.outputs, dtype=np.bool_)
     elif dtype.kind in "iu" and dtype.itemsize == 2 and source != dtype:
         b.op("Cast", [x], node.outputs, dtype=dtype, dstT="DT_INT16" if dtype.kind == "i" else "DT_UINT16")
@@ -172,6 +176,21 @@ def _cast(node: Node, b: Builder, dtype: np.dtype) -> None:
         b.op("Identity", [x], node.outputs, dtype=dtype)
     else:
         b.cast(x, dtype, node.outputs)
+
+
+def _cast_text(node: Node, b: Builder, dtype: np.dtype) -> None:
+    """Between text and numbers. Truth values are written as numbers are."""
+    x = node.inputs[0]
+    if dtype == OBJECT:
+        b.op("AsString", [x], node.outputs, dtype=dtype)
+        return
+    number = stored_dtype(dtype)
+    whole = number.kind in "iu" and dtype.kind != "b"
+    found = b.op("StringToNumber", [x], dtype=np.int32 if whole else np.float32, to="int32" if whole else "float32")
+    if dtype.kind == "b":
+        b.binary("NOTEQUAL", found, b.number(0, found), node.outputs, dtype=np.bool_)
+    else:
+        b.op("Cast", [found], node.outputs, dtype=dtype, dstT=dtype_name(number))
 
 
 @rule("IsNaN")

@@ -30,10 +30,10 @@ def identity(node: Node, b: Builder) -> None:
 @rule("Constant")
 def constant(node: Node, b: Builder) -> None:
     kinds = {"value": None, "sparse_value": None, "value_float": np.float32, "value_int": np.int64, "value_floats": np.float32,
-             "value_ints": np.int64}
+             "value_ints": np.int64, "value_string": object, "value_strings": object}
     given = [k for k in kinds if k in node.attrs]
     if len(given) != 1:
-        raise Unsupported(f"a constant of strings, or of {len(given)} values")
+        raise Unsupported(f"a constant of {len(given)} values")
     b.const(np.asarray(node.attrs[given[0]], kinds[given[0]]), node.outputs[0])
 
 
