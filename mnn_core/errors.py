@@ -60,9 +60,13 @@ class PlacementWarning(UserWarning):
     """Some ops run on another backend than the one asked for; the message names them."""
 
 
+class NarrowingWarning(UserWarning):
+    """A constant of a model holds numbers that the type it is computed in does not; they became the nearest that it has."""
+
+
 def warn(message: str, category: type[Warning]) -> None:
-    """Warns at the line outside of mnn_core that led here, however deep the call."""
+    """Warns at the line outside of mnn_core and its plugins that led here, however deep the call."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mnn_core":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("mnn_core", "mnn_converter")):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

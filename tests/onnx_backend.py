@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -25,14 +24,17 @@ class Prepared(BackendRep):
 
 
 class MNNBackend(Backend):
-    """Converts and runs ONNX models on the mnn_core backend that the environment variable MNN_SUITE_BACKEND names."""
+    """Converts ONNX models and runs them. name: the mnn_core backend to run them on."""
+
+    name = "numpy"
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
+        """Raises ConversionError for what is not supported."""
         graph = mnn_core.convert(model, converter="onnx")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mnn_core.PlacementWarning)
-            return Prepared(mnn_core.load(graph, os.environ.get("MNN_SUITE_BACKEND", "numpy")))
+            return Prepared(mnn_core.load(graph, cls.name))
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

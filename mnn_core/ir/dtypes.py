@@ -74,7 +74,8 @@ def named_dtype(name: str) -> np.dtype:
         try:
             import ml_dtypes
         except ImportError as error:
-            raise MNNError(f"tensors of type {name} need the package ml_dtypes: pip install 'mnn-core[low-precision]'") from error
+            raise MNNError(f"tensors of type {name} need the package ml_dtypes: "
+                           "pip install 'mnn-core[low-precision]'") from error
         return np.dtype(getattr(ml_dtypes, name))
     found = next((d for d in (*_NAME_OF, *_STORED) if d.name == name), None)
     if found is None:

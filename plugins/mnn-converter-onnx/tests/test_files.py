@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random as rng
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,20 @@ def test_initializers_that_are_inputs_too_are_constants() -> None:
     proto = model(node("Add", "x w"), {"x": F([1, 2]), "w": F([0, 0])}, constants={"w": F([3, 4])})
     assert [i.name for i in convert(proto).inputs] == ["x"]
     assert_same(ours(proto, {"x": F([1, 2])}), theirs(proto, {"x": F([1, 2])}))
+
+
+def test_numbers_that_narrow_types_lack_are_told() -> None:
+    for kind, fields in ((TensorProto.INT64, {"int64_data": [2**40]}), (TensorProto.DOUBLE, {"double_data": [1e300]})):
+        proto = with_initializer(tensor(kind, [1], **fields), kind)
+        proto.graph.node[0].CopyFrom(node("Add", "x w", "y"))
+        proto.graph.input.append(helper.make_tensor_value_info("x", kind, [1]))
+        with pytest.warns(mnn.NarrowingWarning, match="'w'"):
+            mnn.convert(proto, converter="onnx")
+    ends = helper.make_node("Slice", ["x", "start", "end"], ["y"])
+    graph = helper.make_graph([ends], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["M"])],
+                              [numpy_helper.from_array(np.array([0]), "start"),
+                               numpy_helper.from_array(np.array([2**63 - 1]), "end")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mnn.convert(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), converter="onnx")

@@ -14,7 +14,7 @@ from mnn_core.passes.constant_folding import fold_op
 
 from .context import Context
 from .rules import Unsupported
-from .tensors import Type, as_stored
+from .tensors import Type, as_stored, loses
 
 #: Ops whose first output has the rank of their first input.
 _SAME_RANK = frozenset({
@@ -128,6 +128,8 @@ class Builder:
             if key is not None:
                 self._shared[key] = name
         self.graph.constants[name] = stored
+        if array.size and array.dtype.itemsize >= 4 and stored.dtype != array.dtype and loses(array, stored):
+            self.context.narrowed.append(name)
         self.declare(name, np.dtype(dtype) if dtype is not None else array.dtype, array.ndim)
         return name
 

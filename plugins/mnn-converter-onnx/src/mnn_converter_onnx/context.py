@@ -21,7 +21,8 @@ class Context:
     """The model, its folder, the operator sets, and what was found wrong so far.
 
     taken: every tensor name of every graph: names are unique in the whole model. root: the outermost graph, which holds
-    all subgraphs. custom: (domain, operator) -> registered custom op type.
+    all subgraphs. custom: (domain, operator) -> registered custom op type. narrowed: constants with numbers that MNN's types
+    do not hold.
     """
 
     model: onnx.ModelProto
@@ -32,6 +33,7 @@ class Context:
     opsets: dict[str, int] = field(default_factory=dict)
     functions: dict[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    narrowed: list[str] = field(default_factory=list)
     problems: list[tuple[str, str, str]] = field(default_factory=list)
     expanded: int = 0
     _counters: Counter[str] = field(default_factory=Counter)

@@ -11,6 +11,7 @@ import onnx
 
 from mnn_core import ConversionError, Converter, Graph, GraphError, ModelFormatError, plugins
 from mnn_core.converter import Reference
+from mnn_core.errors import NarrowingWarning, warn
 from mnn_core.ops import all_ops
 
 from . import graphs, rules
@@ -109,8 +110,20 @@ def _convert(model: onnx.ModelProto, folder: Path | None, allow_custom_op: bool)
     graph.metadata = {p.key: p.value for p in model.metadata_props}
     graph.extra["sourceType"] = "ONNX"
     _tidy(graph)
+    _warn_of_narrowing(graph, context.narrowed)
     graph.check()
     return graph
+
+
+def _warn_of_narrowing(graph: Graph, narrowed: list[str]) -> None:
+    """Tells which constants lost values, but for bounds of slices, which count to the end either way."""
+    read = {n for g in (graph, *graph.subgraphs.values()) for op in g.ops if op.type not in ("StridedSlice", "Slice")
+            for n in op.inputs}
+    read |= {o.name for g in (graph, *graph.subgraphs.values()) for o in g.outputs}
+    lost = [n for n in narrowed if n in read]
+    if lost:
+        warn(f"integers are computed as int32 and floats as float32; these constants hold larger numbers, which became the "
+             f"nearest that there are: {', '.join(map(repr, lost[:5]))}{', ...' if len(lost) > 5 else ''}", NarrowingWarning)
 
 
 def _split(onnx_name: str) -> tuple[str, str]:

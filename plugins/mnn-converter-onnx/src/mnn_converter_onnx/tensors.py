@@ -202,6 +202,13 @@ def sparse_to_array(sparse: onnx.SparseTensorProto, folder: Path | None, what: s
     return dense.reshape(dims)
 
 
+def loses(array: np.ndarray, stored: np.ndarray) -> bool:
+    """Whether finite numbers are not what they were: too large for int32 or float32. Rounding does not count."""
+    if array.dtype.kind in "iu":
+        return bool((array != stored).any())
+    return array.dtype.kind == "f" and bool((np.isinf(stored) & ~np.isinf(array)).any())
+
+
 def as_stored(array: np.ndarray) -> np.ndarray:
     """A value in the dtype that MNN computes in: wide integers saturate at int32, floats become float32."""
     kind, size = array.dtype.kind, array.dtype.itemsize
