@@ -16,6 +16,8 @@ import numpy as np
 WORKER = Path(__file__).parent / "mnn_worker.py"
 VERSION = "3.6.1"
 
+Feeds = Sequence[Mapping[str, np.ndarray]]
+
 
 def peer_python() -> str:
     """Interpreter of an environment that has MNN: $MNN_PEER_PYTHON, or one made once beside the test assets."""
@@ -49,14 +51,38 @@ def convert(source: Path, variants: Mapping[Path, Sequence[str]]) -> None:
     ask({"do": "convert", "source": str(source), "variants": {str(t): list(o) for t, o in variants.items()}})
 
 
-def run(path: Path, feeds: Sequence[Mapping[str, np.ndarray]], outputs: Sequence[str], folder: Path) -> list[list[np.ndarray]]:
+def run(path: Path, feeds: Feeds, outputs: Sequence[str], folder: Path) -> list[list[np.ndarray]]:
     """Runs a .mnn file in the real engine on several feeds; returns the outputs of each."""
+    ask(_run_request(path, feeds, outputs, folder))
+    return _results(folder, len(feeds), len(outputs))
+
+
+def convert_many(targets: Mapping[Path, Path], folder: Path) -> list[str]:
+    """Real mnnconvert of ONNX files, each in a process of its own; returns for each an empty text, or what went wrong."""
+    requests = [{"do": "convert", "source": str(s), "variants": {str(t): []}} for s, t in targets.items()]
+    return ask({"do": "many", "requests": requests, "folder": str(folder)})
+
+
+def run_many(jobs: Sequence[tuple[Path, Feeds, Sequence[str]]], folder: Path) -> list[list[list[np.ndarray]] | str]:
+    """`run` of several (path, feeds, outputs), each in a process of its own; a text instead of results says what went wrong."""
+    folders = [folder / f"job{i}" for i in range(len(jobs))]
+    for each in folders:
+        each.mkdir()
+    requests = [_run_request(*job, each) for job, each in zip(jobs, folders)]
+    failures = ask({"do": "many", "requests": requests, "folder": str(folder)})
+    return [failure or _results(each, len(job[1]), len(job[2])) for failure, each, job in zip(failures, folders, jobs)]
+
+
+def _run_request(path: Path, feeds: Feeds, outputs: Sequence[str], folder: Path) -> dict[str, Any]:
     for i, feed in enumerate(feeds):
         np.savez(folder / f"feed{i}.npz", **{str(j): v for j, v in enumerate(feed.values())})
-    ask({"do": "run", "model": str(path), "inputs": list(feeds[0]), "outputs": list(outputs), "folder": str(folder),
-         "count": len(feeds)})
+    return {"do": "run", "model": str(path), "inputs": list(feeds[0]), "outputs": list(outputs), "folder": str(folder),
+            "count": len(feeds)}
+
+
+def _results(folder: Path, count: int, outputs: int) -> list[list[np.ndarray]]:
     results = []
-    for i in range(len(feeds)):
+    for i in range(count):
         with np.load(folder / f"result{i}.npz") as archive:
-            results.append([archive[str(j)] for j in range(len(outputs))])
+            results.append([archive[str(j)] for j in range(outputs)])
     return results

@@ -39,6 +39,7 @@ class Builder:
         self._low: dict[str, np.dtype] = {}
         self._types: dict[str, Type] = {}
         self._ranks: dict[str, int] = {}
+        self._lengths: dict[str, int] = {}
         self._origin: dict[str, str] = {}
         self._shared: dict[tuple[Any, ...], str] = {}
         self.node_name = ""
@@ -106,15 +107,30 @@ class Builder:
         return names[0]
 
     def _guess_rank(self, op: Op) -> None:
+        """What ops and vectors of sizes tell: ONNX's own inference knows no more than the model's file declares."""
         ranks = [self._ranks.get(i) for i in op.inputs if i]
         rank = None
         if op.type in _SAME_RANK and ranks:
             rank = ranks[0]
         elif op.type in ("BinaryOp", "Select") and all(r is not None for r in ranks):
             rank = max(r for r in ranks if r is not None)
+        elif op.type == "Fill":
+            rank = self._length(op.inputs[0])
+        elif op.type == "Reshape":
+            rank = len(op["dims"]) if len(op.inputs) == 1 else self._length(op.inputs[1])
+        elif op.type == "Shape" and (of := self.rank(op.inputs[0])) is not None:
+            first, last = op["start"] if op["hasStart"] else 0, op["end"] if op["hasEnd"] else of
+            rank, self._lengths[op.outputs[0]] = 1, len(range(of)[first:last])
+        if op.type == "Concat" and op["axis"] == 0 and all(lengths := [self._length(i) for i in op.inputs]):
+            rank, self._lengths[op.outputs[0]] = 1, sum(n for n in lengths if n)
         if rank is not None:
             for name in op.outputs:
                 self._ranks.setdefault(name, rank)
+
+    def _length(self, name: str) -> int | None:
+        """Number of elements of a vector, if it can be told before the model runs."""
+        shape = self.shape(name)
+        return shape[0] if shape is not None and len(shape) == 1 and shape[0] is not None else self._lengths.get(name)
 
     def const(self, value: Any, name: str | None = None, dtype: Any = None) -> str:
         """Adds a constant, in the dtype that MNN computes in, and returns its name. dtype: the declared one."""

@@ -1,4 +1,4 @@
-"""If, Loop and Scan, in MNN's forms: what a body reads from outside becomes an input of its own."""
+"""If and Loop, in MNN's forms: what a body reads from outside becomes an input of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mnn_core import ModelFormatError, Op, TensorInfo
 from ..builder import Builder
 from ..graphs import inline, subgraph
 from ..node import Node
-from ..rules import Unsupported, rule
+from ..rules import rule
 
 
 @rule("If")
@@ -82,67 +82,3 @@ def add_while(b: Builder, name: str, body: Builder, inputs: list[str], finals: l
     b.graph.ops.append(Op("While", [*inputs, *body.captures], [*outputs, *unused, *stacked], attrs, name=name))
     for output, info in zip([*outputs, *unused, *stacked], graph.outputs[1:]):
         b.declare(output, body.type(info.name))
-
-
-@rule("Scan", since=9)
-def scan(node: Node, scope: Any) -> None:
-    """A Loop over the scanned axis whose body picks its slice of each scanned input."""
-    b: Builder = scope.builder
-    proto, count = node["body"], node["num_scan_inputs"]
-    state, scanned = node.inputs[:len(node.inputs) - count], node.inputs[len(node.inputs) - count:]
-    outs = len(proto.output) - len(state)
-    if not 1 <= count <= len(node.inputs) or outs < 0 or len(proto.input) != len(node.inputs):
-        raise ModelFormatError(f"{node}: {len(node.inputs)} inputs, {count} of them scanned; its body has "
-                               f"{len(proto.input)} inputs and {len(proto.output)} outputs")
-    axes, backward = node.get("scan_input_axes", (0,) * count), node.get("scan_input_directions", (0,) * count)
-    out_axes, out_backward = node.get("scan_output_axes", (0,) * outs), node.get("scan_output_directions", (0,) * outs)
-    zero = b.const(np.int32(0))
-    trips = b.op("GatherV2", [b.shape_of(scanned[0]), b.const(np.int32(axes[0])), zero], dtype=np.int64)
-    slices = [b.op("Reverse", [n, b.const(np.array([a], np.int32))]) if r else n for n, a, r in zip(scanned, axes, backward)]
-    body = _scan_body(node, scope, state, slices, axes)
-    finals = [*node.outputs, *[""] * (len(proto.output) - len(node.outputs))]
-    stacked = [b.context.fresh(f"{node.name}/stacked") for _ in range(outs)]
-    add_while(b, node.name, body, [trips, b.const(np.int32(1)), *state], finals[:len(state)], stacked)
-    for made, name, axis, reverse in zip(stacked, finals[len(state):], out_axes, out_backward):
-        if not name:
-            continue
-        if reverse:
-            made = b.op("Reverse", [made, b.const(np.array([0], np.int32))])
-        if axis:
-            rank = _scan_rank(proto, len(state) + finals[len(state):].index(name))
-            if rank is None:
-                raise Unsupported("scan_output_axes with a body output of unknown rank")
-            order = list(range(1, rank + 1))
-            order.insert(axis % (rank + 1), 0)
-            b.op("Permute", [made], [name], dims=tuple(order))
-        else:
-            b.op("Identity", [made], [name])
-
-
-def _scan_rank(proto: Any, index: int) -> int | None:
-    kind = proto.output[index].type.tensor_type
-    return len(kind.shape.dim) if kind.HasField("shape") else None
-
-
-def _scan_body(node: Node, scope: Any, state: list[str], slices: list[str], axes: tuple[int, ...]) -> Builder:
-    """The body with its scanned inputs replaced by slices of whole tensors, and a counter and a condition before the others."""
-    b: Builder = scope.builder
-    types = [b.type(n) for n in (*state, *slices)]
-    body, _ = subgraph(node["body"], scope, f"{node.name}/body", types)
-    graph = body.graph
-    own = [i for i in graph.inputs if i.name not in body.captures]
-    ports = own[len(state):]
-    counter, going, still = (b.context.fresh(f"{node.name}/{part}") for part in ("i", "going", "still"))
-    first: list[Op] = []
-    for whole, axis, port in zip(slices, axes, ports):
-        body.capture(whole)
-        zero = body.const(np.int32(axis))
-        first.append(Op("GatherV2", [whole, counter, zero], [port.name], name=port.name))
-    if still not in body.known:
-        graph.constants[still] = np.array(1, np.int32)
-    graph.ops[:0] = first
-    captured = [i for i in graph.inputs if i.name in body.captures]
-    head = [TensorInfo(counter, np.dtype(np.int64), ()), TensorInfo(going, np.dtype(np.bool_), ())]
-    graph.inputs[:] = [*head, *own[:len(state)], *captured]
-    graph.outputs.insert(0, TensorInfo(still, np.dtype(np.bool_), ()))
-    return body

@@ -68,6 +68,7 @@ def _resize(node: Node, b: Builder, method: Method, scales: str, sizes: str, roi
         rank = len(given) if given is not None else rank
         if rank is None:
             raise Unsupported("a tensor of unknown rank, with scales or sizes that are not constant")
+        b.declare(x, None, rank)
         axes = tuple(range(rank))
     elif rank is None and any(a < 0 for a in axes):
         raise Unsupported("negative axes of a tensor of unknown rank")

@@ -22,7 +22,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 _DEFAULTS = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
 
 
-@rule("LSTM", "GRU", "RNN", since=7)
+@rule("LSTM", "GRU", "RNN")
 def recurrent(node: Node, b: Builder) -> None:
     kind, direction = node.op_type, node.get("direction", "forward")
     if direction not in _DIRECTIONS:

@@ -62,25 +62,20 @@ def size(node: Node, b: Builder) -> None:
 
 @rule("Reshape")
 def reshape(node: Node, b: Builder) -> None:
-    """A dim of 0 copies the input's, unless allowzero is set: then it is a dim of no elements."""
-    x = node.inputs[0]
+    """A dim of 0 copies the input's, unless allowzero is set: then it is a dim of no elements, as with dimType NHWC."""
+    x, zeros = node.inputs[0], bool(node.get("allowzero", 0))
     if "shape" in node.attrs and node.version < 5:
         dims: tuple[int, ...] | None = tuple(node["shape"])
     else:
         dims = b.vector(node.inputs[1], f"{node}: the shape")
-    if dims is None and not node.get("allowzero", 0):
-        b.op("Reshape", [x, node.inputs[1]], node.outputs)
-    elif dims is not None and not (node.get("allowzero", 0) and 0 in dims):
+    if dims is None:
+        b.op("Reshape", [x, node.inputs[1]], node.outputs, **({"dimType": "NHWC"} if zeros else {}))
+    elif not (zeros and 0 in dims):
         b.op("Reshape", [x], node.outputs, dims=dims)
-        for name in node.outputs:
-            b.declare(name, None, len(dims))
-    elif dims is not None:  # the result has no elements, whatever the input holds; -1 beside a 0 is not allowed
+    else:  # the result has no elements, whatever the input holds; -1 beside a 0 is not allowed
         if -1 in dims:
             raise ModelFormatError(f"{node}: shape {list(dims)} has both 0 and -1, with allowzero")
         b.op("BroadcastTo", [b.number(0, x), b.const(np.array(dims))], node.outputs)
-    else:
-        raise Unsupported("allowzero with a shape that is not constant")
-
 
 
 @rule("Flatten")
