@@ -21,7 +21,7 @@ FORBIDDEN = {
     "backends": {"formats", "passes", "session", "cli", "testing", "convert"},
     "plan": {"formats", "passes", "session", "cli", "testing", "convert"},
 }
-THIRD_PARTY = {"numpy", "pluggy", "flatbuffers"}
+THIRD_PARTY = {"numpy", "pluggy"}
 #: Optional packages, and the only files that may import them.
 OPTIONAL = {"PIL": {"cli/inputs.py"}, "pytest": {"testing/conformance.py"}, "ml_dtypes": {"ir/dtypes.py"}}
 

@@ -13,13 +13,14 @@ import numpy as np
 from ..errors import ModelFormatError
 from ..ir import Graph, Op, Region, TensorInfo
 from .weights import HalfConstant, QuantizedWeight
+from .whole import write_text
 
 
 def write_json(graph: Graph, path: str | Path | None = None) -> str:
     """A graph as JSON text; written to a file as well if a path is given."""
     text = json.dumps(_graph(graph), indent=1, ensure_ascii=False)
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8", errors="surrogateescape")
+        write_text(path, text)
     return text
 
 

@@ -161,7 +161,7 @@ def put_weights(op: Op, graph: Graph, table: str) -> tuple[dict[str, Any], list[
     names = op.inputs[first : first + len(fields)]
     if not all(n == "" or n in graph.constants for n in names):
         return None
-    arrays = [decoded(graph.constants[n]).reshape(-1).astype(np.float32) if n else None for n in names]
+    arrays = [decoded(graph.constants[n]).reshape(-1).astype(np.float32, copy=False) if n else None for n in names]
     size = next((a.size for a in arrays if a is not None), 0)
     found: dict[str, Any] = {}
     if size:
@@ -186,7 +186,7 @@ def _put_convolution(op: Op, graph: Graph) -> tuple[dict[str, Any], list[str]] |
     outputs = weight.shape[1] * group if transposed else weight.shape[0]
     inputs = weight.shape[0] if transposed or depthwise else weight.shape[1] * group
     bias = decoded(graph.constants[names[1]]).reshape(-1) if names[1] else np.zeros(outputs, np.float32)
-    found: dict[str, Any] = {"outputCount": outputs, "inputCount": inputs, "bias": bias.astype(np.float32)}
+    found: dict[str, Any] = {"outputCount": outputs, "inputCount": inputs, "bias": bias.astype(np.float32, copy=False)}
     if depthwise:
         found["group"] = outputs
     if isinstance(weight, QuantizedWeight):
@@ -194,5 +194,5 @@ def _put_convolution(op: Op, graph: Graph) -> tuple[dict[str, Any], list[str]] |
     elif isinstance(weight, HalfConstant) and weight.kind == "f2":
         found["quanParameter"] = {"type": 3, "buffer": np.ascontiguousarray(weight.raw).view(np.int8)}
     else:
-        found["weight"] = decoded(weight).astype(np.float32).reshape(-1)
+        found["weight"] = decoded(weight).astype(np.float32, copy=False).reshape(-1)
     return found, [op.inputs[0], *op.inputs[3:]]

@@ -1,4 +1,4 @@
-"""FlatBuffer tables to plain data and back, driven by the schema: no table has code of its own.
+"""FlatBuffer tables to plain data, driven by the schema: no table has code of its own. The way back is in encoder.py.
 
 Reading verifies everything before it is used: every offset, vtable, vector and string must lie inside the buffer and be
 aligned, tables nest at most 64 deep, and no more is decoded than a buffer of that size can honestly hold: many offsets to one
@@ -11,10 +11,9 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-import flatbuffers
 import numpy as np
 
-from ..errors import GraphError, ModelFormatError
+from ..errors import ModelFormatError
 from ..ir.schema import ENUMS, PARAMETERS, TABLES, Field
 
 MAX_DEPTH = 64
@@ -22,7 +21,7 @@ MAX_TABLES = 1_000_000
 
 _SCALARS = {"bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
             "uint64": "Q", "float32": "f", "float64": "d"}
-_STRUCTS = {name: struct.Struct("<" + code) for name, code in _SCALARS.items()}
+STRUCTS = {name: struct.Struct("<" + code) for name, code in _SCALARS.items()}
 _NAMES = {enum: {number: name for name, number in members.items()} for enum, members in ENUMS.items()}
 _PARAMETER_NAMES = {number: name for name, number in PARAMETERS.items()}
 
@@ -50,9 +49,9 @@ class Decoder:
 
     def number(self, kind: str, at: int, what: str) -> Any:
         """A scalar at a position."""
-        if at < 0 or at + _STRUCTS[kind].size > self.size:
+        if at < 0 or at + STRUCTS[kind].size > self.size:
             raise self.fail(f"{what} at byte {at} lies outside of its {self.size} bytes")
-        return _STRUCTS[kind].unpack_from(self.buffer, at)[0]
+        return STRUCTS[kind].unpack_from(self.buffer, at)[0]
 
     def root(self, table: str) -> dict[str, Any]:
         """The root table."""
@@ -77,7 +76,7 @@ class Decoder:
             entry = 4 + 2 * field.slot
             offset = self.number("uint16", vtable + entry, where) if entry + 2 <= length else 0
             if offset:
-                size = _STRUCTS[field.scalar].size if field.kind in ("scalar", "enum", "union_type") else 4
+                size = STRUCTS[field.scalar].size if field.kind in ("scalar", "enum", "union_type") else 4
                 room -= size
                 if offset + size > extent or room < 0:
                     raise self.fail(f"{where}.{field.name} lies outside of its table, or over another field")
@@ -154,85 +153,3 @@ class Decoder:
         if field.kind == "vector_of_string":
             return tuple(self.string(self.follow(p, where), where) for p in places)
         return tuple(self.table(field.type, self.follow(p, where), where, depth + 1) for p in places)
-
-
-class Encoder:
-    """Builds a FlatBuffer from such dicts. Every field that a dict has is stored, default or not."""
-
-    def __init__(self) -> None:
-        self.builder = flatbuffers.Builder(1024)
-        self.builder.ForceDefaults(True)
-        self.strings: dict[str, int] = {}
-
-    def finish(self, table: str, values: Mapping[str, Any]) -> bytes:
-        """The whole buffer, with this root table. Raises GraphError if it would exceed the format's 2 GiB."""
-        try:
-            self.builder.Finish(self.table(table, values))
-        except flatbuffers.builder.BuilderSizeError as error:
-            raise GraphError("the model exceeds the 2 GiB of a .mnn file: save it with external weights") from error
-        return self.builder.Output()
-
-    def table(self, table: str, values: Mapping[str, Any]) -> int:
-        """Adds a table; returns its offset."""
-        fields = TABLES[table]
-        known = {f.name for f in fields}
-        unknown = [k for k in values if k not in known]
-        if unknown:
-            raise GraphError(f"MNN's table {table} has no field {unknown[0]!r}")
-        offsets = {f.name: self.child(f, values) for f in fields
-                   if values.get(f.name) is not None and f.kind not in ("scalar", "enum", "union_type")}
-        builder = self.builder
-        builder.StartObject(max((f.slot for f in fields), default=-1) + 1)
-        # Large scalars first, so that little is lost to alignment.
-        for f in sorted(fields, key=lambda f: -_STRUCTS[f.scalar].size if f.scalar else -4):
-            value = values.get(f.name)
-            if value is None:
-                continue
-            if f.kind in ("scalar", "enum", "union_type"):
-                self.scalar(table, f, value)
-            else:
-                builder.PrependUOffsetTRelativeSlot(f.slot, offsets[f.name], 0)
-        return builder.EndObject()
-
-    def scalar(self, table: str, field: Field, value: Any) -> None:
-        if isinstance(value, str):
-            members = PARAMETERS if field.kind == "union_type" else ENUMS.get(field.type, {})
-            if value not in members:
-                raise GraphError(f"{table}.{field.name} is {value!r}; expected one of {', '.join(members)}")
-            value = members[value]
-        convert = float if field.scalar.startswith("float") else bool if field.scalar == "bool" else int
-        slot = getattr(self.builder, f"Prepend{field.scalar.capitalize()}Slot")
-        try:
-            slot(field.slot, convert(value), convert(0))
-        except (TypeError, ValueError, struct.error) as error:
-            raise GraphError(f"{table}.{field.name} cannot hold {value!r}") from error
-
-    def child(self, field: Field, values: Mapping[str, Any]) -> int:
-        value = values[field.name]
-        if field.kind == "string":
-            return self.string(value)
-        if field.kind == "table":
-            return self.table(field.type, value)
-        if field.kind == "union_value":
-            return self.table(values[f"{field.name}_type"], value)
-        if field.kind == "vector_of_string":
-            return self.offsets([self.string(v) for v in value])
-        if field.kind == "vector_of_table":
-            return self.offsets([self.table(field.type, v) for v in value])
-        if field.kind == "vector_of_enum":
-            value = [ENUMS[field.type][v] if isinstance(v, str) else v for v in value]
-        return self.numbers(np.asarray(value, field.scalar).reshape(-1))
-
-    def numbers(self, array: np.ndarray) -> int:
-        return self.builder.CreateNumpyVector(np.ascontiguousarray(array))
-
-    def string(self, text: str) -> int:
-        if text not in self.strings:
-            self.strings[text] = self.builder.CreateString(text.encode("utf-8", errors="surrogateescape"))
-        return self.strings[text]
-
-    def offsets(self, items: list[int]) -> int:
-        self.builder.StartVector(4, len(items), 4)
-        for item in reversed(items):
-            self.builder.PrependUOffsetTRelative(item)
-        return self.builder.EndVector()

@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import GraphError, ModelFormatError
+from ..errors import ModelFormatError
 from .external import numbers
+
+#: Elements that are converted at once.
+_CHUNK = 1 << 21
 
 
 def unpack_bits(data: np.ndarray, bits: int, count: int) -> np.ndarray:
@@ -55,8 +58,12 @@ class HalfConstant:
 def half(array: np.ndarray) -> HalfConstant:
     """An array as 16-bit floats; values beyond their range become the largest of them, as mnnconvert does."""
     limit = float(np.finfo(np.float16).max)
-    stored = np.clip(array.astype(np.float32), -limit, limit).astype(np.float16)
-    return HalfConstant(tuple(array.shape), np.ascontiguousarray(stored).view(np.uint16).reshape(-1))
+    flat = np.ascontiguousarray(array).reshape(-1)
+    stored = np.empty(flat.size, np.float16)
+    for start in range(0, flat.size, _CHUNK):  # parts, so that little memory is needed beside the result
+        part = slice(start, start + _CHUNK)
+        stored[part] = np.clip(flat[part].astype(np.float32, copy=False), -limit, limit)
+    return HalfConstant(tuple(array.shape), stored.view(np.uint16))
 
 
 class _Stream:
@@ -235,44 +242,3 @@ def _background(weight: QuantizedWeight, rows: int, count: int) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         zero = np.where(scale > 1e-6, np.round(-low / scale), 0) + reference
     return np.repeat(zero.astype(np.int8), count // rows)
-
-
-def quantize(array: np.ndarray, bits: int, asymmetric: bool = True, block: int | None = None,
-             name: str = "weight") -> QuantizedWeight:
-    """Weights (output channels first) as a quantised blob, by mnnconvert's formulas.
-
-    bits: 2 to 8. block: input channels that share a scale; used if it is a multiple of 16 and divides them, otherwise each
-    output channel has one. Raises GraphError for other numbers of bits.
-    """
-    if not 2 <= bits <= 8:
-        raise GraphError(f"{name}: weights can be quantised to 2 to 8 bits, not {bits}")
-    rows, per_row = array.shape[0], math.prod(array.shape[1:])
-    channels = array.shape[1] if array.ndim > 1 else 1
-    blocks = channels // block if block and block >= 16 and block % 16 == 0 and channels % block == 0 else 1
-    flat = np.ascontiguousarray(array, np.float32).reshape(rows * blocks, per_row // blocks)
-    top = 2 ** (bits - 1) - 1
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if asymmetric:
-            low = flat.min(1, keepdims=True)
-            scale = (flat.max(1, keepdims=True) - low) / np.float32(2 * top + 1)
-            codes = _round((flat - low) / scale) - top - 1
-            alpha = np.concatenate([low, scale], 1)
-        else:
-            scale = np.abs(flat).max(1, keepdims=True) / np.float32(top)
-            codes, alpha = _round(flat / scale), scale
-    kept = np.where(scale > 1e-6, codes, np.float32(-top - 1 if asymmetric else 0))
-    codes = np.clip(kept, -top - 1, top).astype(np.int16)
-    dims = (rows * blocks, per_row // blocks)
-    wide = max(dims) > 65535
-    header = np.concatenate([
-        np.array([len(dims)], np.uint8), np.array(dims, "<u4" if wide else "<u2").view(np.uint8),
-        np.array([2**bits & 255], np.uint8), np.arange(-top - 1, top + 1).astype(np.int8).view(np.uint8)])
-    buffer = np.concatenate([header, pack_bits((codes + top + 1).reshape(-1).astype(np.uint8), bits)]).view(np.int8)
-    quan = {"buffer": buffer, "alpha": alpha.reshape(-1).astype(np.float32), "type": 1, "quantScale": 1.0, "aMaxOrBits": bits,
-            "aMin": -top - 1 if asymmetric else 0, "readType": dims[0] if asymmetric else 0, "shapeInt32": wide}
-    return QuantizedWeight(tuple(array.shape), quan, name)
-
-
-def _round(x: np.ndarray) -> np.ndarray:
-    """C's roundf: halves away from zero."""
-    return np.trunc(x + np.copysign(np.float32(0.5), x))

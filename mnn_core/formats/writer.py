@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
-import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -19,12 +16,15 @@ from ..ir.dtypes import OBJECT, dtype_name, stored_dtype
 from . import extra as extras
 from .blobs import blob_of
 from .compat import for_mnn
+from .encoder import Encoder
 from .layouts import to_formats
 from .names import Names
 from .op_weights import CONVOLUTIONS, put_weights
+from .packing import Packing
+from .products import Columns, as_convolutions
 from .reader import INTERFACE, KEPT
-from .tables import Encoder
-from .weights import half, quantize
+from .recurrent import quantized_recurrent
+from .whole import WholeFiles, release
 
 VERSION = "3.6.1"
 #: Constants of fewer elements stay inside the file when weights are external, as mnnconvert does.
@@ -44,62 +44,49 @@ def write_mnn(
     weight_quant_bits: int | None = None,
     weight_quant_asymmetric: bool = True,
     weight_quant_block: int | None = None,
+    weight_quant_scale_bits: int = 32,
+    hqq: bool = False,
+    convert_matmul_to_conv: bool | None = None,
+    align_denormalized: bool = False,
     save_external_data: bool = False,
 ) -> bytes:
-    """Writes a graph as a `.mnn` file that MNN 3.6 loads too; returns its bytes.
+    """Writes a graph as a `.mnn` file that MNN 3.6 loads too; returns its bytes, or none if they went to a path.
 
-    fp16: store weights and float constants as 16-bit floats. weight_quant_bits: store convolution weights as integers of 2 to 8
-    bits, weight_quant_asymmetric with a zero point, weight_quant_block with a scale for so many input channels.
-    save_external_data: weights go to `<path>.weight`. Files appear whole or not at all. Ops whose attributes MNN's
-    tables cannot hold are stored as Extra ops, which MNN loads but cannot run.
+    fp16: store weights and float constants as 16-bit floats. weight_quant_bits: store the weights of convolutions, matrix
+    products and recurrent layers as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point, weight_quant_block with
+    a scale for so many input channels, weight_quant_scale_bits of 16 with short scales, hqq with better zero points.
+    convert_matmul_to_conv: products with a constant matrix become 1x1 convolutions; None: where weights are quantised.
+    align_denormalized: weights that are no normal floats become 0. save_external_data: weights go to `<path>.weight`, and are
+    never in memory all at once. Files appear whole or not at all. Ops whose attributes MNN's tables cannot hold are stored as
+    Extra ops, which MNN loads but cannot run.
 
     Raises GraphError for a graph that is inconsistent or cannot be stored, OSError if a file cannot be written.
     """
     graph.check()
-    if save_external_data and path is None:
-        raise GraphError("external weights need a path to stand beside")
-
-    def pack(constant: Constant, name: str) -> Constant:
-        if not isinstance(constant, np.ndarray) or constant.dtype.kind != "f":
-            return constant
-        if weight_quant_bits:
-            return quantize(constant, weight_quant_bits, weight_quant_asymmetric, weight_quant_block, name)
-        return half(constant) if fp16 else constant
-
-    writer = _Writer(graph, pack, fp16, save_external_data)
-    data = Encoder().finish("Net", writer.net())
-    if path is not None:
-        target = Path(path)
-        files = [(target, [data])]
+    packing = Packing(fp16, weight_quant_bits or 0, weight_quant_asymmetric, weight_quant_block, weight_quant_scale_bits, hqq,
+                      align_denormalized)
+    products = bool(packing.bits) if convert_matmul_to_conv is None else convert_matmul_to_conv
+    if path is None:
         if save_external_data:
-            files.insert(0, (target.with_name(f"{target.name}.weight"), writer.outside))
-        _write_all(files)
-    return data
-
-
-def _write_all(files: list[tuple[Path, list[Any]]]) -> None:
-    """Writes files so that each is there whole or not at all."""
-    parts: list[Path] = []
-    try:
-        for target, chunks in files:
-            if target.is_dir():  # told before any other file is in its place
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-            parts.append(target.with_name(f".{target.name}.{os.getpid()}.part"))
-            with open(parts[-1], "wb") as file:
-                for chunk in chunks:
-                    file.write(chunk)
-        for part, (target, _) in zip(parts, files):
-            part.replace(target)
-    finally:
-        for part in parts:
-            with contextlib.suppress(OSError):
-                part.unlink()
+            raise GraphError("external weights need a path to stand beside")
+        return Encoder().finish("Net", _Writer(graph, packing, products).net())
+    target = Path(path)
+    with WholeFiles() as files:
+        outside = files.open(target.with_name(f"{target.name}.weight")) if save_external_data else None
+        chunks = Encoder().chunks("Net", _Writer(graph, packing, products, outside).net())
+        file = files.open(target)
+        for chunk in chunks:
+            file.write(chunk)
+            if isinstance(chunk, memoryview):
+                release(chunk)
+    return b""
 
 
 class _Writer:
-    def __init__(self, graph: Graph, pack: Any, fp16: bool, external: bool) -> None:
-        self.graph, self.pack, self.fp16, self.external = graph, pack, fp16, external
-        self.outside: list[bytes] = []
+    """outside: the open file of external weights, or None."""
+
+    def __init__(self, graph: Graph, packing: Packing, products: bool, outside: BinaryIO | None = None) -> None:
+        self.graph, self.packing, self.products, self.outside = graph, packing, products, outside
         self.outside_bytes = 0
 
     def net(self) -> dict[str, Any]:
@@ -145,6 +132,10 @@ class _Writer:
     def body(self, graph: Graph, names: dict[str, int]) -> tuple[dict[str, Any], ...]:
         """The ops of one graph as tables; `names` gets an index for each tensor."""
         graph = for_mnn(graph)
+        if self.packing.bits:
+            graph = quantized_recurrent(graph, self.packing)
+        if self.products:
+            graph = as_convolutions(graph)
 
         def index(name: str) -> int:
             return -1 if not name else names.setdefault(name, len(names))
@@ -174,10 +165,8 @@ class _Writer:
         return tuple(nodes)
 
     def constant(self, name: str, constant: Constant, index: int) -> dict[str, Any]:
-        if self.fp16 and isinstance(constant, np.ndarray) and constant.dtype.kind == "f":
-            constant = half(constant)
-        blob = blob_of(constant, name)
-        if self.external and np.prod(constant.shape, dtype=np.int64) > _EXTERNAL_FROM:
+        blob = blob_of(self.packing.constant(constant), name)
+        if self.outside is not None and np.prod(constant.shape, dtype=np.int64) > _EXTERNAL_FROM:
             where = next((k for k in ("float32s", "int32s") if k in blob), None)  # MNN loads no others from there
             if where is not None:
                 blob["external"] = self.put([blob.pop(where)])
@@ -185,11 +174,13 @@ class _Writer:
 
     def put(self, arrays: list[np.ndarray | None]) -> tuple[int, ...]:
         """Appends arrays to the external file; returns (offset, sizes in bytes ...)."""
+        assert self.outside is not None
         start, sizes = self.outside_bytes, []
         for array in arrays:
-            data = b"" if array is None else np.ascontiguousarray(array).tobytes()
-            self.outside.append(data)
-            sizes.append(len(data))
+            sizes.append(0 if array is None else array.nbytes)
+            if array is not None and array.size:
+                self.outside.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+                release(array)
         self.outside_bytes += sum(sizes)
         return (start, *sizes)
 
@@ -213,7 +204,7 @@ class _Writer:
             fields |= {f.name for f in schema.TABLES[f"{param}Common"]}
         attrs = {k: v for k, v in op.attrs.items() if v is not None}
         foreign = [k for k in attrs if k not in fields]
-        weights = put_weights(self.packed(op, graph), self.packing, param or "") if op.type in schema.OP_NUMBERS else None
+        weights = put_weights(self.packed(op, graph), self.stored, param or "") if op.type in schema.OP_NUMBERS else None
         if op.type not in schema.OP_NUMBERS or op.type in _TOO_NEW or foreign or weights is None:
             engine, _, kind = op.type.rpartition(".")
             table = extras.extra_of(engine or extras.ENGINE, kind, attrs)
@@ -221,16 +212,19 @@ class _Writer:
         stored, inputs = weights
         if op.type == "ScatterElements" and param == "BinaryOp":
             attrs.setdefault("opType", -1)
-        if self.external and param:
+        if self.outside is not None and param:
             stored = self.moved(param, stored)
         return {**node, "type": op.type, **self.main(param, {**attrs, **stored})}, inputs, op.outputs
 
     def packed(self, op: Op, graph: Graph) -> Op:
-        """Sets `self.packing` to a graph of the op's constants, its convolution weight packed as asked for."""
+        """Sets `self.stored` to a graph of the op's constants, its convolution weight packed as asked for."""
         constants = {n: graph.constants[n] for n in op.inputs[1:] if n in graph.constants}
         if op.type in CONVOLUTIONS and len(op.inputs) > 1 and op.inputs[1] in constants and "3D" not in op.type:
-            constants[op.inputs[1]] = self.pack(constants[op.inputs[1]], op.name or op.inputs[1])
-        self.packing = Graph(constants=constants)
+            weight = constants[op.inputs[1]]
+            if isinstance(weight, Columns):
+                weight = weight.decode()
+            constants[op.inputs[1]] = self.packing.weight(weight, op.name or op.inputs[1])
+        self.stored = Graph(constants=constants)
         return op
 
     def moved(self, param: str, stored: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import pytest
 
 from mnn_core import Graph, ModelFormatError, Op, TensorInfo
 from mnn_core.formats import read_mnn, write_mnn
-from mnn_core.formats.tables import Decoder, Encoder
+from mnn_core.formats.encoder import Encoder
+from mnn_core.formats.tables import Decoder
 
 F32 = np.dtype(np.float32)
 

@@ -12,7 +12,8 @@ from same import assert_same, assert_same_value
 import mnn_core as mnn
 from mnn_core import Graph, Op, TensorInfo
 from mnn_core.formats import HalfConstant, QuantizedWeight, half, read_json, read_mnn, write_json, write_mnn
-from mnn_core.formats.tables import Decoder, Encoder
+from mnn_core.formats.encoder import Encoder
+from mnn_core.formats.tables import Decoder
 from mnn_core.ir import decoded
 
 GRAPHS = [models.convolutions, models.branches, models.copies]

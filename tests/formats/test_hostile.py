@@ -102,7 +102,7 @@ def test_weights_shorter_than_their_shape() -> None:
     found = read_mnn(data)
     assert found.constants["conv.weight"].shape == (5, 3, 3, 3)
     table = {"kernelX": 3, "kernelY": 3, "outputCount": 7, "weight": graph.constants["w"].reshape(-1), "bias": np.zeros(7)}
-    from mnn_core.formats.tables import Encoder
+    from mnn_core.formats.encoder import Encoder
 
     common = {k: table.pop(k) for k in ("kernelX", "kernelY", "outputCount")}
     net = {"tensorName": ("x", "y"), "oplists": (
@@ -121,7 +121,7 @@ def test_weights_shorter_than_their_shape() -> None:
     {"dims": (3,), "dataType": "DT_STRING", "strings": ("a", "b")},
 ])
 def test_constants_that_do_not_fill_their_shape(blob: dict) -> None:
-    from mnn_core.formats.tables import Encoder
+    from mnn_core.formats.encoder import Encoder
 
     net = {"tensorName": ("c",), "oplists": ({"type": "Const", "outputIndexes": (0,), "main_type": "Blob", "main": blob},)}
     with pytest.raises(mnn.ModelFormatError, match="c: "):
@@ -135,7 +135,7 @@ def test_constants_that_do_not_fill_their_shape(blob: dict) -> None:
     ({"type": "ReLU", "inputIndexes": (0,), "outputIndexes": (0,)}, "exists already"),
 ])
 def test_graphs_that_do_not_fit_together(node: dict, text: str) -> None:
-    from mnn_core.formats.tables import Encoder
+    from mnn_core.formats.encoder import Encoder
 
     net = {"tensorName": ("x", "y"), "oplists": (
         {"type": "Input", "outputIndexes": (0,), "main_type": "Input", "main": {"dims": (1, 3)}}, node)}
@@ -177,7 +177,7 @@ def test_external_weights_must_stay_in_the_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["../elsewhere", "/etc/passwd", "sub/../../elsewhere"])
 def test_paths_of_external_weights_in_files(tmp_path: Path, where: str) -> None:
-    from mnn_core.formats.tables import Encoder
+    from mnn_core.formats.encoder import Encoder
 
     (tmp_path / "elsewhere").write_bytes(b"\0" * 64)
     inside = tmp_path / "inside"
