@@ -20,6 +20,7 @@ from .external import ExternalFile
 from .layouts import to_logical
 from .names import Names
 from .op_weights import take_weights
+from .products import from_convolutions
 from .tables import Decoder
 
 INTERFACE = "mnn_core.interface"
@@ -91,6 +92,8 @@ class _Reader:
         for part in graph.subgraphs.values():
             to_logical(part)
         self.extra(graph, to_logical(graph))
+        for part in (graph, *graph.subgraphs.values()):
+            from_convolutions(part)
         try:
             graph.check()
         except GraphError as error:

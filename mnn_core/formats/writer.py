@@ -55,7 +55,7 @@ def write_mnn(
     fp16: store weights and float constants as 16-bit floats. weight_quant_bits: store the weights of convolutions, matrix
     products and recurrent layers as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point, weight_quant_block with
     a scale for so many input channels, weight_quant_scale_bits of 16 with short scales, hqq with better zero points.
-    convert_matmul_to_conv: products with a constant matrix become 1x1 convolutions; None: where weights are quantised.
+    convert_matmul_to_conv: products with a constant matrix become 1x1 convolutions; None: if their weights are packed.
     align_denormalized: weights that are no normal floats become 0. save_external_data: weights go to `<path>.weight`, and are
     never in memory all at once. Files appear whole or not at all. Ops whose attributes MNN's tables cannot hold are stored as
     Extra ops, which MNN loads but cannot run.
@@ -65,7 +65,7 @@ def write_mnn(
     graph.check()
     packing = Packing(fp16, weight_quant_bits or 0, weight_quant_asymmetric, weight_quant_block, weight_quant_scale_bits, hqq,
                       align_denormalized)
-    products = bool(packing.bits) if convert_matmul_to_conv is None else convert_matmul_to_conv
+    products = fp16 or packing.bits > 0 if convert_matmul_to_conv is None else convert_matmul_to_conv
     if path is None:
         if save_external_data:
             raise GraphError("external weights need a path to stand beside")
@@ -134,8 +134,7 @@ class _Writer:
         graph = for_mnn(graph)
         if self.packing.bits:
             graph = quantized_recurrent(graph, self.packing)
-        if self.products:
-            graph = as_convolutions(graph)
+        graph = as_convolutions(graph, self.products)
 
         def index(name: str) -> int:
             return -1 if not name else names.setdefault(name, len(names))
@@ -166,6 +165,7 @@ class _Writer:
 
     def constant(self, name: str, constant: Constant, index: int) -> dict[str, Any]:
         blob = blob_of(self.packing.constant(constant), name)
+        release(constant)
         if self.outside is not None and np.prod(constant.shape, dtype=np.int64) > _EXTERNAL_FROM:
             where = next((k for k in ("float32s", "int32s") if k in blob), None)  # MNN loads no others from there
             if where is not None:
@@ -221,9 +221,10 @@ class _Writer:
         constants = {n: graph.constants[n] for n in op.inputs[1:] if n in graph.constants}
         if op.type in CONVOLUTIONS and len(op.inputs) > 1 and op.inputs[1] in constants and "3D" not in op.type:
             weight = constants[op.inputs[1]]
-            if isinstance(weight, Columns):
-                weight = weight.decode()
-            constants[op.inputs[1]] = self.packing.weight(weight, op.name or op.inputs[1])
+            plain = (weight.packed() or weight.decode()) if isinstance(weight, Columns) else weight
+            constants[op.inputs[1]] = packed = self.packing.weight(plain, op.name or op.inputs[1])
+            if packed is not weight:
+                release(weight.matrix if isinstance(weight, Columns) else weight)
         self.stored = Graph(constants=constants)
         return op
 

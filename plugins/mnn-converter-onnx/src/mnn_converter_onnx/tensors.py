@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import mmap
 from pathlib import Path
+from weakref import WeakValueDictionary
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,8 @@ _BITS = {T.INT4: 4, T.UINT4: 4, 23: 4, 25: 2, 26: 2}
 Type = np.dtype | tuple[str, Any]
 #: A dense array made from a sparse tensor, or from 4-bit values, may be this big, or a thousand times its data.
 _MAX_DENSE = 1 << 26
+#: External tensors of so many bytes are memory-mapped.
+_MAPPED_FROM = 1 << 18
 #: Largest rank that NumPy 1.26 holds.
 _MAX_RANK = 32
 
@@ -154,7 +158,7 @@ def _decode(raw: np.ndarray, elem_type: int, dtype: np.dtype, dims: tuple[int, .
     return np.ascontiguousarray(raw.astype(dtype, copy=False)).reshape(dims)
 
 
-def _external(tensor: onnx.TensorProto, folder: Path | None, size: int, what: str) -> bytes:
+def _external(tensor: onnx.TensorProto, folder: Path | None, size: int, what: str) -> bytes | memoryview:
     """Bytes of a tensor in another file, which must lie in the model's folder."""
     entries = {e.key: e.value for e in tensor.external_data}
     location = entries.get("location", "")
@@ -174,9 +178,27 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, size: int, what: st
     if offset < 0 or length != size or offset + length > available:
         raise ModelFormatError(f"{what} is bytes {offset} to {offset + length} of {location!r}, which has {available}; the "
                                f"shape needs {size}")
+    if length >= _MAPPED_FROM:
+        return memoryview(_mapped(path))[offset : offset + length]
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(length)
+
+
+#: Open maps of files of external data, as long as a tensor of them is in use.
+_maps: WeakValueDictionary[tuple[str, int, int], mmap.mmap] = WeakValueDictionary()
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    """A file as memory: its tensors are read when they are used, and need not all fit."""
+    stat = path.stat()
+    key = (str(path), stat.st_mtime_ns, stat.st_size)
+    found = _maps.get(key)
+    if found is None:
+        with path.open("rb") as file:
+            found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        _maps[key] = found
+    return found
 
 
 def sparse_to_array(sparse: onnx.SparseTensorProto, folder: Path | None, what: str) -> np.ndarray:
