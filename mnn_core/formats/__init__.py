@@ -2,8 +2,8 @@
 
 from .. import ops as _ops  # noqa: F401  (declares the attributes that the reader and the writer go by)
 from .json_view import read_json, write_json
-from .reader import read_mnn
 from .quantize import quantize
+from .reader import read_mnn
 from .weights import HalfConstant, QuantizedWeight, half
 from .writer import write_mnn
 

@@ -137,7 +137,7 @@ class Encoder:
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         self.pad(array.nbytes, max(4, array.itemsize))
         if array.nbytes:
-            self.put(memoryview(array).cast("B") if array.nbytes > 4096 else array.tobytes())
+            self.put(array.view(np.uint8).data if array.nbytes > 4096 else array.tobytes())
         return self.put(struct.pack("<I", array.size))
 
     def string(self, text: str) -> int:

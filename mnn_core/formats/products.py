@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,11 +75,11 @@ class Columns:
 
     matrix: Constant
     swapped: bool
-    dtype: np.dtype = np.dtype(np.float32)
+    dtype: np.dtype = field(default=np.dtype(np.float32), init=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        rows, columns = self.matrix.shape if len(self.matrix.shape) > 1 else (*self.matrix.shape, 1)
+        rows, columns = (*self.matrix.shape, 1)[:2]
         return (rows, columns, 1, 1) if self.swapped else (columns, rows, 1, 1)
 
     def packed(self) -> Constant | None:

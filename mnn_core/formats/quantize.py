@@ -89,8 +89,9 @@ def _half_quadratic(flat: np.ndarray, low: np.ndarray, scale: np.ndarray, last: 
         error = flat - (codes * scale + current)
         size = np.abs(error)
         total = (size**power).sum(1, keepdims=True)
-        best, least = np.where(total < least, current, best), np.minimum(total, least)
-        shrunk = np.sign(error) * np.maximum(size - np.where(size > 0, size, 1) ** (power - 1) / beta, 0)
+        best, least = np.where(total < least, current, best), np.minimum(least, total)
+        push = np.where(size > 0, size, 1) ** (power - 1) / beta
+        shrunk = np.sign(error) * np.maximum(size - push, 0)
         current = (flat - shrunk - codes * scale).mean(1, keepdims=True)
         beta *= 1.01
     return np.where(np.isfinite(best), best, low).astype(np.float32)

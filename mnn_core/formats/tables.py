@@ -8,7 +8,6 @@ place would make a small file large and slow. https://flatbuffers.dev/internals
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np

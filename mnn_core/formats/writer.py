@@ -179,7 +179,7 @@ class _Writer:
         for array in arrays:
             sizes.append(0 if array is None else array.nbytes)
             if array is not None and array.size:
-                self.outside.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+                self.outside.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
                 release(array)
         self.outside_bytes += sum(sizes)
         return (start, *sizes)

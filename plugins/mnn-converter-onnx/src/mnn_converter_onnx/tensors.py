@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import mmap
 from pathlib import Path
-from weakref import WeakValueDictionary
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnx
