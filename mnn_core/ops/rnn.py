@@ -88,6 +88,9 @@ def _lstm_step(w: np.ndarray, r: np.ndarray, b: np.ndarray, peepholes: np.ndarra
     Example({"outputCount": 5}, [Spec((4, 2, 3), FLOAT32), *_weights(4)]),
     Example({"outputCount": 5}, [Spec((4, 2, 3), FLOAT32), *_weights(4, 2), _array(4, 2, 2, 5), _array(5, 2, 2, 5)],
             name="bidirectional"),
+    Example({"outputCount": 5}, [Spec((4, 3, 3), FLOAT32), *_weights(4, 2), _array(4, 2, 3, 5), _array(5, 2, 3, 5),
+                                 np.array([4, 2, 0], np.int32)], name="lengths"),
+    Example({"outputCount": 5, "direction": "reverse"}, [Spec((4, 2, 3), FLOAT32), *_weights(4)], name="reverse"),
     Example({"outputCount": 5, "direction": "reverse", "layout": 1},
             [Spec((2, 4, 3), FLOAT32), *_weights(4), None, None, np.array([4, 2], np.int32)], name="reverse_lengths"),
     Example({"outputCount": 5, "clip": 0.5, "input_forget": 1, "activations": ("HardSigmoid", "Relu", "Elu")},
@@ -118,6 +121,8 @@ def _rnn_step(w: np.ndarray, r: np.ndarray, b: np.ndarray, function: Function) -
 @register("RNN", param="LSTM", attrs=EXTRA, infer=_infer, examples=[
     Example({"outputCount": 5}, [Spec((4, 2, 3), FLOAT32), *_weights(1)]),
     Example({"outputCount": 5}, [Spec((4, 2, 3), FLOAT32), *_weights(1, 2), _array(4, 2, 2, 5)], name="bidirectional"),
+    Example({"outputCount": 5, "direction": "reverse"},
+            [Spec((4, 2, 3), FLOAT32), *_weights(1), None, np.array([1, 4], np.int32)], name="lengths"),
     Example({"outputCount": 5, "direction": "reverse", "activations": ("Relu",), "clip": 0.7},
             [Spec((4, 2, 3), FLOAT32), *_weights(1), None, np.array([1, 4], np.int32)], name="reverse_lengths"),
 ])
@@ -185,6 +190,11 @@ def _gru_weights(directions: int = 1, inputs: int = 3, hidden: int = 5) -> list[
     Example({"numUnits": 5}, [Spec((4, 2, 3), FLOAT32), *_gru_weights()], name="last"),
     Example({"numUnits": 5, "keepAllOutputs": True, "isBidirectionalRNN": True, "linearBeforeReset": True},
             [Spec((4, 2, 3), FLOAT32), *_gru_weights(2), _array(30, 2, 2, 5)], name="bidirectional"),
+    Example({"numUnits": 5, "keepAllOutputs": True, "direction": "reverse"},
+            [Spec((4, 3, 3), FLOAT32), *_gru_weights(), None, np.array([4, 0, 3], np.int32)], name="lengths"),
+    Example({"numUnits": 5, "keepAllOutputs": True, "isBidirectionalRNN": True, "linearBeforeReset": True},
+            [Spec((4, 3, 3), FLOAT32), *_gru_weights(2), _array(30, 2, 3, 5), np.array([1, 4, 2], np.int32)],
+            name="bidirectional_lengths"),
     Example({"numUnits": 5, "keepAllOutputs": True, "direction": "reverse", "layout": 1, "activations": ("Sigmoid", "Relu")},
             [Spec((2, 4, 3), FLOAT32), *_gru_weights(), None, np.array([4, 2], np.int32)], name="reverse_lengths"),
 ])

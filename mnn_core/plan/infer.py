@@ -159,22 +159,25 @@ def _fold_dynamic(op: Op, what: OpDef, specs: dict[str, Spec], scope: Scope) -> 
 
 
 def _run_rule(op: Op, what: OpDef, ins: Sequence[Spec | None]) -> list[Spec]:
-    shown = ", ".join("absent" if s is None else str(s) for s in ins)
+    def shown() -> str:
+        return ", ".join("absent" if s is None else str(s) for s in ins)
+
     try:
         outs = list(what.infer(op, ins))
     except MNNError as error:
         if op.name and op.name in str(error):
             raise
-        raise type(error)(f"{op} with inputs {shown}: {error}") from error
+        raise type(error)(f"{op} with inputs {shown()}: {error}") from error
     except Exception as error:
-        raise ShapeError(f"{op} does not accept inputs {shown}: {type(error).__name__}: {error}") from error
+        raise ShapeError(f"{op} does not accept inputs {shown()}: {type(error).__name__}: {error}") from error
     if len(outs) < len(op.outputs):
-        raise GraphError(f"{op} has {len(op.outputs)} outputs; an op of its type makes {len(outs)} of inputs {shown}")
-    if any(d < 0 for s in outs for d in s.shape):
-        raise ShapeError(f"{op} with inputs {shown} would make {', '.join(map(str, outs))}")
-    if any(s.nbytes > MEMORY for s in outs):
-        raise OutOfMemoryError(f"{op} with inputs {shown} would make {', '.join(map(str, outs))}; "
-                               f"this machine has {MEMORY} bytes of memory")
+        raise GraphError(f"{op} has {len(op.outputs)} outputs; an op of its type makes {len(outs)} of inputs {shown()}")
+    for spec in outs:
+        if min(spec.shape, default=0) < 0:
+            raise ShapeError(f"{op} with inputs {shown()} would make {', '.join(map(str, outs))}")
+        if spec.nbytes > MEMORY:
+            raise OutOfMemoryError(f"{op} with inputs {shown()} would make {', '.join(map(str, outs))}; "
+                                   f"this machine has {MEMORY} bytes of memory")
     return outs
 
 

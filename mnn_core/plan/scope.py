@@ -39,11 +39,13 @@ class Scope:
     """The constants and names of one graph. A model has one for each set of outputs, and one for each loop body.
 
     constants: the graph's own and those of branches that were inlined. folded: values of ops that depend on constants
-    only, so that the next plan need not compute them again; lowered: the same for ops that lowering made.
+    only, so that the next plan need not compute them again; lowered: the same for ops that lowering made. in_loop: whether
+    it is the body of a loop.
     """
 
     def __init__(self, graph: Graph, store: Store, subgraphs: Mapping[str, Graph] | None = None) -> None:
         self.subgraphs = {**(subgraphs or {}), **graph.subgraphs}
+        self.in_loop = subgraphs is not None
         self._store = store
         self.constants: dict[str, Constant] = dict(graph.constants)
         self.folded: dict[str, np.ndarray] = {}

@@ -26,6 +26,9 @@ from .units import Controls, Unit, boundary_unit, plan_units
 
 #: Plans kept by one stage.
 MAX_PLANS = 8
+#: Plans kept by a stage of a loop, as long as their arenas are small in all. A loop over something that grows has a plan for
+#: each iteration, which the next run needs again.
+LOOP_PLANS, LOOP_BYTES = 1024, 1 << 24
 
 
 @dataclass
@@ -166,10 +169,14 @@ class Stage:
             self.plans.clear()  # their keys lack the values that turned out to matter
             self.wanted = tuple(sorted({*self.wanted, *found.wanted}))
         plan = self._compile(found)
-        while len(self.plans) >= MAX_PLANS:
+        limit = LOOP_PLANS if self.scope.in_loop and self._arena_bytes() < LOOP_BYTES else MAX_PLANS
+        while len(self.plans) >= limit:
             del self.plans[min(self.plans, key=lambda k: self.plans[k].used)]
         self.plans[self._key(env)] = plan
         return plan
+
+    def _arena_bytes(self) -> int:
+        return sum(e.arena_bytes for plan in self.plans.values() for e in plan.executables())
 
     def prepare(self, specs: Mapping[str, Spec]) -> Plan | None:
         """Plans for shapes alone; None if the stage depends on values."""

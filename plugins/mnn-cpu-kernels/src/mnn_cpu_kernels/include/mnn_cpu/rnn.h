@@ -11,6 +11,8 @@ struct Recurrent {
   int64_t t, batch, input, hidden, directions, gates;
   bool before_reset;          // GRU: the reset gate is applied after the product
   bool keep;                  // GRU: all steps are an output, not only the last state
+  bool reverse;               // the one direction goes from the end to the start
+  uint32_t lengths;           // which input has a length for each row of the batch, if it is there
   const float *w[2], *r[2];   // packed: input -> gates, state -> gates
   float *bias[2], *state_bias[2];
 };
@@ -35,8 +37,42 @@ static inline bool constant(const mnn_call *c, uint32_t i) { return present(c, i
 static inline bool plain_form(const mnn_call *c) {
   const char *direction = attr_text(c, "direction");
   const mnn_attr *names = attr(c, "activations");
-  return (!*direction || !strcmp(direction, "forward") || !strcmp(direction, "bidirectional")) && attr_float(c, "clip") == 0 &&
-         !attr_int(c, "input_forget") && !attr_int(c, "layout") && !(names && names->n);
+  return (!*direction || !strcmp(direction, "forward") || !strcmp(direction, "reverse") || !strcmp(direction, "bidirectional")) &&
+         attr_float(c, "clip") == 0 && !attr_int(c, "input_forget") && !attr_int(c, "layout") && !(names && names->n);
+}
+
+// How many steps a row of the batch has.
+static inline int64_t length(const mnn_call *c, const Recurrent &s, int64_t b) {
+  return present(c, s.lengths) ? in<int32_t>(c, s.lengths)[b] : s.t;
+}
+
+static inline bool lengths_fit(const mnn_call *c, const Recurrent &s) {
+  for (int64_t b = 0; b < s.batch; ++b)
+    if (length(c, s, b) < 0 || length(c, s, b) > s.t) return false;
+  return true;
+}
+
+static inline bool backward(const Recurrent &s, int64_t d) { return d == 1 || s.reverse; }
+
+// Puts the steps [T, B, width] of a direction in the order in which they are taken: from each row's own end, if it goes back.
+static inline void order_steps(const mnn_call *c, const Recurrent &s, int64_t d, float *steps, int64_t width) {
+  if (!backward(s, d)) return;
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t i = 0, j = length(c, s, b) - 1; i < j; ++i, --j) {
+      float *one = steps + (i * s.batch + b) * width, *other = steps + (j * s.batch + b) * width;
+      for (int64_t k = 0; k < width; ++k) {
+        const float kept = one[k];
+        one[k] = other[k], other[k] = kept;
+      }
+    }
+}
+
+// Writes the state of a row to its place in Y [T, d, B, H]; behind the row's end there are zeros.
+static inline void put_step(const mnn_call *c, const Recurrent &s, int64_t d, int64_t b, int64_t step, const float *h) {
+  const int64_t end = length(c, s, b), t = step < end && backward(s, d) ? end - 1 - step : step;
+  float *to = out<float>(c, 0) + ((t * s.directions + d) * s.batch + b) * s.hidden;
+  if (step < end) memcpy(to, h, size_t(s.hidden) * 4);
+  else memset(to, 0, size_t(s.hidden) * 4);
 }
 
 // X [T, B, I], W [d, gates * H, I], R [d, gates * H, H], bias [d, gates * H], h0, c0.
@@ -52,7 +88,9 @@ static int lstm_like_prepare(mnn_call *c, int64_t gates) {
   const int64_t width = gates * s->hidden;
   if (s->directions > 2 || w.shape[1] != width || w.shape[2] != s->input || c->in[2].shape[1] != width) return c->fail(c, "weights of another shape");
   if (present(c, 3) && count(c->in[3]) != s->directions * width) return c->fail(c, "a bias of another shape");
-  for (uint32_t i = gates == 4 ? 6 : 5; i < c->n_in; ++i)  // lengths, peepholes
+  s->lengths = gates == 4 ? 6 : 5;
+  s->reverse = attr_is(c, "direction", "reverse");
+  for (uint32_t i = s->lengths + 1; i < c->n_in; ++i)  // peepholes
     if (present(c, i)) return c->fail(c, "further inputs are not native");
   for (int64_t d = 0; d < s->directions; ++d) {
     s->w[d] = packed_constant(c, 1, d ? "rnn1" : "rnn0", in<float>(c, 1) + d * width * s->input, 1, s->input, s->input, width);
@@ -82,24 +120,28 @@ template <int64_t Gates> static int lstm_like_run(const mnn_call *c) {
   const Recurrent &s = state<Recurrent>(c);
   const int64_t width = s.gates * s.hidden, one = s.batch * s.hidden;
   float *gates = static_cast<float *>(c->scratch), *h = gates + s.t * s.batch * width, *cell = h + one;
+  if (!lengths_fit(c, s)) return c->fail(c, "a sequence length is negative, or beyond the number of steps");
   for (int64_t d = 0; d < s.directions; ++d) {
     gemm_all(c, {s.t * s.batch, width, s.input, in<float>(c, 0), s.input, 1, s.w[d], gates, width, s.bias[d], false});
+    order_steps(c, s, d, gates, width);
     if (present(c, 4)) memcpy(h, in<float>(c, 4) + d * one, size_t(one) * 4);
     else memset(h, 0, size_t(one) * 4);
     if (Gates == 4 && present(c, 5)) memcpy(cell, in<float>(c, 5) + d * one, size_t(one) * 4);
     else memset(cell, 0, size_t(one) * 4);
     for (int64_t step = 0; step < s.t; ++step) {
-      const int64_t t = d ? s.t - 1 - step : step;
-      float *now = gates + t * s.batch * width;
+      float *now = gates + step * s.batch * width;
       gemm_all(c, {s.batch, width, s.hidden, h, s.hidden, 1, s.r[d], now, width, nullptr, true});
       for (int64_t b = 0; b < s.batch; ++b) {
-        if (Gates == 4) lstm_gates(now + b * width, h + b * s.hidden, cell + b * s.hidden, s.hidden);
-        else for (int64_t j = 0; j < s.hidden; j += kLanes) {
-          const int64_t w = min64(kLanes, s.hidden - j);
-          store_tail(h + b * s.hidden + j, tanh(load_tail(now + b * width + j, w)), w);
+        float *mine = h + b * s.hidden;
+        if (step < length(c, s, b)) {
+          if (Gates == 4) lstm_gates(now + b * width, mine, cell + b * s.hidden, s.hidden);
+          else for (int64_t j = 0; j < s.hidden; j += kLanes) {
+            const int64_t w = min64(kLanes, s.hidden - j);
+            store_tail(mine + j, tanh(load_tail(now + b * width + j, w)), w);
+          }
         }
+        put_step(c, s, d, b, step, mine);
       }
-      memcpy(out<float>(c, 0) + (t * s.directions + d) * one, h, size_t(one) * 4);
     }
     if (c->n_out > 1) memcpy(out<float>(c, 1) + d * one, h, size_t(one) * 4);
     if (c->n_out > 2) memcpy(out<float>(c, 2) + d * one, cell, size_t(one) * 4);
@@ -120,8 +162,8 @@ static int gru_prepare(mnn_call *c) {
   if (x.rank != 3 || c->n_in < 1 + weights) return c->fail(c, "weights are missing");
   for (uint32_t i = 1; i <= weights; ++i)
     if (!constant(c, i)) return c->fail(c, "the weights are not constant");
-  for (uint32_t i = weights + 2; i < c->n_in; ++i)
-    if (present(c, i)) return c->fail(c, "further inputs are not native");
+  s->lengths = weights + 2;
+  s->reverse = attr_is(c, "direction", "reverse");
   s->t = x.shape[0], s->batch = x.shape[1], s->input = x.shape[2];
   s->hidden = attr_int(c, "numUnits"), s->gates = 3;
   s->before_reset = attr_int(c, "linearBeforeReset") != 0;
@@ -163,15 +205,16 @@ static int gru_run(const mnn_call *c) {
   const int64_t n = s.hidden, width = 3 * n, one = s.batch * n;
   float *gates = static_cast<float *>(c->scratch), *mine = gates + s.t * s.batch * width, *h = mine + s.batch * width, *reset = h + one;
   const uint32_t first_state = uint32_t(1 + 5 * s.directions);
+  if (!lengths_fit(c, s)) return c->fail(c, "a sequence length is negative, or beyond the number of steps");
   for (int64_t d = 0; d < s.directions; ++d) {
     gemm_all(c, {s.t * s.batch, width, s.input, in<float>(c, 0), s.input, 1, s.w[d], gates, width, s.bias[d], false});
+    order_steps(c, s, d, gates, width);
     if (present(c, first_state)) memcpy(h, in<float>(c, first_state) + d * one, size_t(one) * 4);
     else memset(h, 0, size_t(one) * 4);
     for (int64_t step = 0; step < s.t; ++step) {
-      const int64_t t = d ? s.t - 1 - step : step;
       gemm_all(c, {s.batch, width, n, h, n, 1, s.r[d], mine, width, s.state_bias[d], false});
       for (int64_t b = 0; b < s.batch; ++b) {
-        float *now = gates + (t * s.batch + b) * width;
+        float *now = gates + (step * s.batch + b) * width;
         const float *own = mine + b * width;
         for (int64_t j = 0; j < n; j += kLanes) {  // z and r; the state under the reset gate
           const int64_t w = min64(kLanes, n - j);
@@ -184,8 +227,8 @@ static int gru_run(const mnn_call *c) {
       if (!s.before_reset)  // the candidate's product is with the reset state
         gemm_all(c, {s.batch, width, n, reset, n, 1, s.r[d], mine, width, s.state_bias[d], false});
       for (int64_t b = 0; b < s.batch; ++b) {
-        const float *now = gates + (t * s.batch + b) * width, *own = mine + b * width + 2 * n;
-        for (int64_t j = 0; j < n; j += kLanes) {
+        const float *now = gates + (step * s.batch + b) * width, *own = mine + b * width + 2 * n;
+        for (int64_t j = 0; j < n && step < length(c, s, b); j += kLanes) {
           const int64_t w = min64(kLanes, n - j);
           const vf z = load_tail(now + j, w), state_part = load_tail(own + j, w);
           const vf part = s.before_reset ? load_tail(now + n + j, w) * state_part : state_part;
@@ -193,8 +236,8 @@ static int gru_run(const mnn_call *c) {
           const vf old = load_tail(h + b * n + j, w);
           store_tail(h + b * n + j, candidate + z * (old - candidate), w);
         }
+        if (s.keep) put_step(c, s, d, b, step, h + b * n);
       }
-      if (s.keep) memcpy(out<float>(c, 0) + (t * s.directions + d) * one, h, size_t(one) * 4);
     }
     const uint32_t last = s.keep ? 1 : 0;
     if (c->n_out > last) memcpy(out<float>(c, last) + d * one, h, size_t(one) * 4);
