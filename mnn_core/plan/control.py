@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import GraphError
 from ..ir import Graph, Op, Spec
-from .fused_loop import fused_loop
+from ..ops._fused_loop import fused_loop
 from .scope import Scope
 
 if TYPE_CHECKING:

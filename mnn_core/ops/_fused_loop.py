@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from ..errors import GraphError
 from ..ir import Op, schema
 from ..ir.dtypes import numpy_dtype
-from ..ops import definition
+from .registry import definition
 
 Command = Mapping[str, Any]
 
