@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnx.parser
+import onnxruntime
 import pytest
 from onnx_cases import assert_same, convert, ours, theirs
 
@@ -118,3 +119,23 @@ def test_a_cycle_and_a_missing_tensor() -> None:
         convert(onnx.parser.parse_model(head + "{ a = Add (x, y)  y = Neg (a) }"))
     with pytest.raises(mnn.ModelFormatError, match="'q' is read"):
         convert(onnx.parser.parse_model(head + "{ y = Add (x, q) }"))
+
+
+@pytest.mark.parametrize("trips", [0, 1, 4])
+def test_variables_that_a_loop_never_changes_are_captured(trips: int) -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        m (float[2, 2] x, int64 n) => (float[2, 2] y, float[2, 2] same, float[K, 2, 2] all)
+        <float[2, 2] w = {0.5, -0.25, 0.125, 1.0}> {
+            y, same, all = Loop (n, , x, w) <body = b (int64 i, bool c, float[2, 2] s, float[2, 2] v)
+                => (bool d, float[2, 2] t, float[2, 2] u, float[2, 2] scan) {
+                d = Identity (c) t = MatMul (s, v) u1 = Identity (v) u = Identity (u1) scan = Add (t, v) }>
+        }""")
+    graph = mnn.convert(model, converter="onnx")
+    loop = next(op for op in graph.ops if op.type == "While")
+    body = graph.subgraphs[loop["body_graph"]]
+    product = next(op for op in body.ops if op.type in ("MatMul", "Convolution"))
+    assert product.inputs[1] in body.constants
+    feeds = {"x": np.arange(4, dtype=np.float32).reshape(2, 2), "n": np.array(trips)}
+    want = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    for got, right in zip(mnn.load(graph).run(feeds).values(), want):
+        np.testing.assert_allclose(got, right, rtol=1e-6)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import onnx
@@ -70,11 +72,11 @@ def add_nodes(nodes: Any, wanted: list[str], scope: Scope) -> None:
         add_node(proto, scope)
 
 
-def add_outputs(proto: onnx.GraphProto, scope: Scope) -> None:
+def add_outputs(proto: onnx.GraphProto, scope: Scope, skipped: Collection[int] = ()) -> None:
     """Graph outputs. An input that is an output as well, or one that is named twice, goes through an Identity."""
     graph = scope.builder.graph
     inputs = {i.name for i in graph.inputs}
-    for info in proto.output:
+    for info in (o for i, o in enumerate(proto.output) if i not in skipped):
         tensor = scope.find(info.name)
         if tensor in inputs and scope.builder.parent is not None:
             copy = scope.builder.context.fresh(info.name)
@@ -178,8 +180,13 @@ def inline(proto: onnx.GraphProto, scope: Scope) -> list[str]:
     return [inner.find(o.name) for o in proto.output]
 
 
-def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, types: list[Type] | None = None) -> tuple[Builder, Scope]:
-    """Converts a body of control flow; it becomes one of the root's subgraphs. types: of inputs that declare none."""
+def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, types: list[Type] | None = None,
+             fixed: Mapping[str, str] = MappingProxyType({}), skipped: Collection[int] = ()) -> tuple[Builder, Scope]:
+    """Converts a body of control flow; it becomes one of the root's subgraphs.
+
+    types: of inputs that declare none. fixed: inputs that always are one tensor of the graph around the body, which the body
+    captures. skipped: numbers of outputs that are left out.
+    """
     context = scope.builder.context
     graph = Graph(name=context.fresh(stem))
     builder = Builder(context, graph, scope.builder)
@@ -189,12 +196,16 @@ def subgraph(proto: onnx.GraphProto, scope: Scope, stem: str, types: list[Type] 
     if clash:
         raise ModelFormatError(f"{stem!r}: {clash[0]!r} is both an input and an initializer of the body")
     for i, info in enumerate(proto.input):
+        if info.name in fixed:
+            builder.capture(fixed[info.name])
+            inner.bind(info.name, fixed[info.name])
+            continue
         tensor = inner.new(info.name)
         found = tensor_info(info, tensor) if info.type.WhichOneof("value") else TensorInfo(tensor, None, None)
         kind = type_of(info.type, f"tensor {info.name!r}") or (types[i] if types and i < len(types) else None)
         builder.declare(tensor, kind, None if found.shape is None else len(found.shape))
         graph.inputs.append(replace(found, dtype=None if kind is None else builder.dtype(tensor)))
     add_nodes(proto.node, [o.name for o in proto.output], inner)
-    add_outputs(proto, inner)
+    add_outputs(proto, inner, skipped)
     context.root.subgraphs[graph.name] = graph  # after those inside it: MNN wants them in this order
     return builder, inner

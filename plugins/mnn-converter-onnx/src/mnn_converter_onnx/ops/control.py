@@ -52,11 +52,31 @@ def loop(node: Node, scope: Any) -> None:
     if len(proto.input) != 2 + len(state) or len(proto.output) < 1 + len(state):
         raise ModelFormatError(f"{node}: {len(state)} loop variables; its body has {len(proto.input)} inputs, "
                                f"{len(proto.output)} outputs")
+    kept = [k for k in range(len(state)) if not _is_invariant(proto, k)]
+    fixed = {proto.input[2 + k].name: state[k] for k in range(len(state)) if k not in kept}
     types = [np.dtype(np.int64), np.dtype(np.bool_), *(b.type(n) for n in state)]
-    body, _ = subgraph(proto, scope, f"{node.name}/body", types)
+    body, _ = subgraph(proto, scope, f"{node.name}/body", types, fixed, [1 + k for k in range(len(state)) if k not in kept])
     scans = len(proto.output) - 1 - len(state)
     outputs = [*node.outputs, *[""] * (len(state) + scans - len(node.outputs))]
-    add_while(b, node.name, body, [trips, condition, *state], outputs[:len(state)], outputs[len(state):])
+    for k in range(len(state)):
+        if k not in kept and outputs[k]:
+            b.identity(state[k], outputs[k])
+    add_while(b, node.name, body, [trips, condition, *(state[k] for k in kept)], [outputs[k] for k in kept],
+              outputs[len(state):])
+
+
+def _is_invariant(proto: Any, index: int) -> bool:
+    """Whether a loop's body hands on a variable as it got it; TensorFlow's loops carry their weights so."""
+    same = {n.output[0]: n.input[0] for n in proto.node if n.op_type == "Identity" and n.domain in ("", "ai.onnx")
+            and len(n.input) == len(n.output) == 1}
+    name, port = proto.output[1 + index].name, proto.input[2 + index].name
+    for _ in range(len(same) + 1):
+        if name == port:
+            return True
+        if name not in same:
+            return False
+        name = same[name]
+    return False
 
 
 def add_while(b: Builder, name: str, body: Builder, inputs: list[str], finals: list[str], scans: list[str]) -> None:
