@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import resource
 import sys
 import time
 import traceback
@@ -17,6 +18,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from . import cases, supported
 from .cases import Case, Counts
 from .check import Fault, check
+
+#: Bytes of address space for all: a fault that asks for more is a fault, and not the end of the machine.
+SPACE = 4 << 30
 
 
 def campaign(name: str, operators: list[str], length: tuple[int, int], count: int, start: int, counts: Counts,
@@ -54,6 +58,7 @@ def campaign(name: str, operators: list[str], length: tuple[int, int], count: in
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20, help="graphs per operator, or of chains")
     parser.add_argument("--seed", type=int, default=0)

@@ -17,10 +17,10 @@ _INSIDE = ("Add", "Mul", "Sub", "Neg", "Abs", "Max", "Where", "Transpose", "Conc
 
 
 def body(g: Draft, inputs: Sequence[tuple[np.ndarray, float]], finish: Callable[[Draft, list[Tensor]], list[Tensor]],
-         shapes: bool = True) -> tuple[onnx.GraphProto, list[Tensor], list[Tensor]]:
+         shapes: bool = True, exact: bool = False) -> tuple[onnx.GraphProto, list[Tensor], list[Tensor]]:
     """Draws a body. inputs: example values; finish: adds its last nodes and returns its outputs.
 
-    Returns the graph, the tensors around it that it uses, and its outputs. shapes: whether inputs declare their shapes.
+    Returns the graph, the tensors around it that it uses, and its outputs. shapes: whether inputs declare their shapes; exact: whether outputs do.
     """
     inner = Draft(g.draw, g.opset, g.counts, g)
     formal = []
@@ -43,7 +43,7 @@ def body(g: Draft, inputs: Sequence[tuple[np.ndarray, float]], finish: Callable[
         ended.append(tensor)
     graph = helper.make_graph([n for n, _ in inner.nodes], inner.name("body"),
                               [value_info(t, None if shapes else [None] * t.rank) for t in formal],
-                              [value_info(t, [None] * t.rank) for t in ended],
+                              [value_info(t, None if exact else [None] * t.rank) for t in ended],
                               [numpy_helper.from_array(t.value, t.name) for t in inner.tensors if t.constant and t in inner.used])
     captures = [t for t in dict.fromkeys(t for _, read in inner.nodes for t in read) if t.owner is not inner]
     return graph, captures, ended
@@ -96,7 +96,7 @@ def loop(g: Draft, op: str) -> list[Tensor]:
         return [going, *after, *(inner.tensor(_PLAIN, (0, 3)) for _ in range(scans))]
 
     inputs = [(np.array(0, np.int64), 0.0), (np.array(True), 0.0), *((t.value, t.noise) for t in carried)]
-    graph, used, _ = body(g, inputs, finish, g.flag())
+    graph, used, _ = body(g, inputs, finish, g.flag(), exact=not trips)  # which tells the shape of no results at all
     limit = g.given(np.array(trips, np.int64)) if stop is None or g.flag() else None
     first = g.given(np.array(True)) if limit is None or g.flag() else None
     return g.node(op, [limit, first, *carried], len(carried) + scans, captures=used, body=graph)

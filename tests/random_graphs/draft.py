@@ -24,6 +24,8 @@ EPSILON = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-6}
 TOO_UNCERTAIN = 0.02
 #: Tensors with larger values are not used any further.
 LARGE = 1000.0
+#: Nor are tensors with more elements, lest chains grow without bounds.
+SMALL = 300
 #: Operators whose results are parts of their inputs, bit by bit.
 MOVES = frozenset({
     "Compress", "Concat", "DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity",
@@ -68,8 +70,8 @@ class Tensor:
 
     @property
     def calm(self) -> bool:
-        """Whether all values are finite, and none is large."""
-        return bool(self.value.dtype.kind == "b" or (np.abs(self.value.astype(np.float64)) <= LARGE).all())
+        """Whether it is small, all values are finite, and none is large."""
+        return bool(self.value.size <= SMALL and (self.value.dtype.kind == "b" or (np.abs(self.value.astype(np.float64)) <= LARGE).all()))
 
 
 def run_onnxruntime(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
@@ -252,6 +254,8 @@ class Draft:
         model = model_of(graph, self.opset, proto.domain)
         values = run_onnxruntime(model, {t.name: t.value for t in read if not t.constant})
         for value in values:
+            if isinstance(value, np.ndarray) and value.size > 100 * SMALL:
+                raise Refused("the result is large")
             if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.dtype.itemsize > 3 and value.size \
                     and (value.max() > 2**31 - 1 or value.min() < -(2**31)):
                 raise Refused("the result exceeds 32 bits, in which the engine computes")

@@ -49,10 +49,10 @@ def conv(g: Draft, op: str) -> list[Tensor]:
     x = g.tensor(g.types(op), shape=(g.integer(0 if g.empty else 1, 2), inner, *spatial))
     shape = (outer, inner // group, *found["kernel_shape"])
     common = {"group": group if group > 1 or g.flag() else None, "auto_pad": mode, **found}
-    if g.flag():
-        common["kernel_shape"] = None
     if op == "Conv":
         w = g.tensor([x.dtype], shape=shape, constant=True if g.integer(0, 3) else None)
+        if w.constant and g.flag():  # a weight of unknown shape needs it
+            common["kernel_shape"] = None
         return g.node(op, [x, w, g.tensor([x.dtype], shape=(outer,)) if g.flag() else None], **common)
     w = g.given(g.values(g.pick(g.types(op, 1 if op == "ConvInteger" else 3)), shape, -9, 9), True)
     x = g.given(g.values(x.dtype, x.shape, -9, 90))

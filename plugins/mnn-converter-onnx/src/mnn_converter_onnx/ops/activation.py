@@ -70,14 +70,19 @@ def thresholded_relu(node: Node, b: Builder) -> None:
 
 @rule("Shrink")
 def shrink(node: Node, b: Builder) -> None:
+    """Integers are computed as floats, and truncated."""
     x, lambd, bias = node.inputs[0], node.get("lambd", 0.5), node.get("bias", 0.0)
-    if not b.is_float(x):
-        raise Unsupported("Shrink of integers is not supported; cast to float")
+    kind = b.dtype(x)
+    whole = kind.kind in "iu"
+    if whole:
+        x = b.cast(x, np.float32)
     low = b.binary("LESS", x, b.number(-lambd, x), dtype=np.bool_)
     high = b.binary("GREATER", x, b.number(lambd, x), dtype=np.bool_)
     zero = b.number(0, x)
     inner = b.op("Select", [high, b.binary("SUB", x, b.number(bias, x)), zero], dtype=b.dtype(x))
-    b.op("Select", [low, b.binary("ADD", x, b.number(bias, x)), inner], node.outputs, dtype=b.dtype(x))
+    y = b.op("Select", [low, b.binary("ADD", x, b.number(bias, x)), inner], 1 if whole else node.outputs, dtype=b.dtype(x))
+    if whole:
+        b.cast(y, kind, node.outputs)
 
 
 @rule("HardSigmoid")

@@ -104,7 +104,9 @@ def _layer_norm(b: Builder, x: str, scale: str, bias: str, axes: tuple[int, ...]
                 rms: bool = False) -> None:
     factor, shift = (b.value(n) if n else None for n in (scale, bias))
     fits = not bias or (shift is not None and factor is not None and shift.shape == factor.shape)
-    whole = factor is not None and factor.ndim == len(axes) and fits
+    known = b.shape(x) or (None,) * 32
+    whole = factor is not None and factor.ndim == len(axes) and fits and all(
+        n != 1 or known[a] == 1 for n, a in zip(factor.shape, axes))
     attrs = {"axis": axes, "epsilon": epsilon, "useRMSNorm": rms}
     if whole and factor is not None:
         gamma = b.const(factor.reshape(-1))

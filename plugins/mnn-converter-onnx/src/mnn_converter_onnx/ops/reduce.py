@@ -15,60 +15,90 @@ _DIRECT = {"ReduceSum": "SUM", "ReduceMean": "MEAN", "ReduceMax": "MAXIMUM", "Re
 
 @rule(*_DIRECT, "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 def reduce(node: Node, b: Builder) -> None:
+    """Square roots and logarithms of integers are those of floats, truncated."""
     x, axes_input, axes = node.inputs[0], node.input(1), node.get("axes")
     if axes is None and axes_input:
         axes = () if b.shape(axes_input) == (0,) else b.vector(axes_input, f"{node}: the axes")
         axes_input = "" if axes is not None else axes_input
-    keep = bool(node.get("keepdims", 1))
-    if not axes and not axes_input and node.get("noop_with_empty_axes", 0):
-        _elementwise(node, b, x)
-        return
-    attrs: dict[str, Any] = {"keepDims": keep, **({"dim": tuple(axes)} if axes else {})}
+    keep, noop = bool(node.get("keepdims", 1)), bool(node.get("noop_with_empty_axes", 0))
+    kind = b.dtype(x)
+    floats = node.op_type in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp") and kind.kind in "iu"
+    if floats:
+        x = b.cast(x, np.float32)
+    if noop and not axes and not axes_input:
+        result = _elementwise(node, b, x)
+    elif noop and axes_input and None in (b.shape(axes_input) or (None,)):
+        result = _perhaps_none(node, b, x, keep, axes_input)
+    else:
+        result = _reduce(node, b, x, keep, axes, axes_input)
+    if floats:
+        b.cast(result, kind, node.outputs)
+    elif result == x:
+        b.identity(x, node.outputs[0])
+    else:
+        _rename(b, result, node.outputs)
 
-    def over(kind: str, x: str, outputs: list[str] | int = 1, keep_dims: bool = keep) -> str:
-        return b.op("Reduction", [x, axes_input], outputs, dtype=b.dtype(x), operation=kind, **{**attrs, "keepDims": keep_dims})
+
+def _rename(b: Builder, x: str, outputs: list[str]) -> None:
+    """Gives a result, made by the last op, its name in the model."""
+    last = b.graph.ops[-1] if b.graph.ops else None
+    if last is not None and last.outputs == [x] and x not in b.graph.constants:
+        last.outputs[0] = outputs[0]
+        b.declare(outputs[0], b.dtype(x), b.rank(x))
+    else:
+        b.identity(x, outputs[0])
+
+
+def _perhaps_none(node: Node, b: Builder, x: str, keep: bool, axes: str) -> str:
+    """Axes that are told when the model runs and, with noop_with_empty_axes, may be none: a further axis in front is reduced too."""
+    shifted = b.binary("ADD", axes, b.binary("GREATER_EQUAL", axes, b.const(np.int32(0))), dtype=np.int64)
+    more = b.op("Concat", [b.ints(0), shifted], dtype=np.int64, axis=0)
+    wide = b.op("Unsqueeze", [x], squeezeDims=(0,))
+    result = _reduce(node, b, wide, keep, None, more)
+    return b.op("Squeeze", [result], squeezeDims=(0,)) if keep else result
+
+
+def _reduce(node: Node, b: Builder, x: str, keep: bool, axes: Any, axes_input: str) -> str:
+    attrs: dict[str, Any] = {"dim": tuple(axes)} if axes else {}
+
+    def over(kind: str, x: str, keep_dims: bool = keep) -> str:
+        return b.op("Reduction", [x, axes_input], dtype=b.dtype(x), operation=kind, keepDims=keep_dims, **attrs)
 
     if b.dtype(x).kind == "b":  # ReduceMax and ReduceMin, from opset 20 on
-        over("ANY" if node.op_type == "ReduceMax" else "ALL", x, node.outputs)
-    elif node.op_type in _DIRECT:
-        over(_DIRECT[node.op_type], x, node.outputs)
-    elif node.op_type == "ReduceL1":
-        over("SUM", b.unary("ABS", x), node.outputs)
-    elif node.op_type == "ReduceSumSquare":
-        over("SUM", b.binary("MUL", x, x), node.outputs)
-    elif node.op_type == "ReduceL2":
-        b.unary("SQRT", over("SUM", b.unary("SQUARE", x)), node.outputs)
-    elif node.op_type == "ReduceLogSum":
-        b.unary("LOG", over("SUM", x), node.outputs)
-    else:
-        _log_sum_exp(node, b, x, over, keep, axes, axes_input)
+        return over("ANY" if node.op_type == "ReduceMax" else "ALL", x)
+    if node.op_type in _DIRECT:
+        return over(_DIRECT[node.op_type], x)
+    if node.op_type == "ReduceL1":
+        return over("SUM", b.unary("ABS", x))
+    if node.op_type == "ReduceSumSquare":
+        return over("SUM", b.binary("MUL", x, x))
+    if node.op_type == "ReduceL2":
+        return b.unary("SQRT", over("SUM", b.unary("SQUARE", x)))
+    if node.op_type == "ReduceLogSum":
+        return b.unary("LOG", over("SUM", x))
+    return _log_sum_exp(b, x, over, keep, axes, axes_input)
 
 
-def _log_sum_exp(node: Node, b: Builder, x: str, over: Any, keep: bool, axes: Any, axes_input: str) -> None:
+def _log_sum_exp(b: Builder, x: str, over: Any, keep: bool, axes: Any, axes_input: str) -> str:
     """max + log(sum(exp(x - max))); an infinite max would make NaN of itself, so it is cut to the largest float."""
-    top = over("MAXIMUM", x, 1, True)
+    top = over("MAXIMUM", x, True)
     limit = float(np.finfo(np.float32).max)
     top = b.op("ReLU6", [top], minValue=-limit, maxValue=limit)
-    total = b.unary("LOG", over("SUM", b.unary("EXP", b.binary("SUB", x, top)), 1, True))
-    if keep:
-        b.binary("ADD", total, top, node.outputs)
-        return
+    total = b.unary("LOG", over("SUM", b.unary("EXP", b.binary("SUB", x, top)), True))
     result = b.binary("ADD", total, top)
+    if keep:
+        return result
     if axes:
-        b.op("Squeeze", [result], node.outputs, squeezeDims=tuple(axes))
-    elif axes_input:
-        b.op("Squeeze", [result, axes_input], node.outputs)
-    else:
-        b.op("Squeeze", [result], node.outputs)
+        return b.op("Squeeze", [result], squeezeDims=tuple(axes))
+    return b.op("Squeeze", [result, axes_input])
 
 
-def _elementwise(node: Node, b: Builder, x: str) -> None:
+def _elementwise(node: Node, b: Builder, x: str) -> str:
     """No axes: each element is reduced by itself."""
-    kinds = {"ReduceL1": "ABS", "ReduceL2": "ABS", "ReduceLogSum": "LOG", "ReduceSumSquare": "SQUARE"}
-    if node.op_type in kinds:
-        b.unary(kinds[node.op_type], x, node.outputs)
-    else:
-        b.op("Identity", [x], node.outputs)
+    if node.op_type == "ReduceSumSquare":
+        return b.binary("MUL", x, x)
+    kinds = {"ReduceL1": "ABS", "ReduceL2": "ABS", "ReduceLogSum": "LOG"}
+    return b.unary(kinds[node.op_type], x) if node.op_type in kinds else x
 
 
 @rule("ArgMax", "ArgMin")

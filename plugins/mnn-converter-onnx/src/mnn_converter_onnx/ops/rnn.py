@@ -60,7 +60,7 @@ def _hidden(node: Node, b: Builder) -> int:
     hidden = node.get("hidden_size", 0) or (shape[2] if shape is not None and len(shape) == 3 else 0)
     if not hidden or hidden < 1:
         raise Unsupported("a recurrent layer without hidden_size")
-    if shape is not None and (len(shape) != 3 or shape[2] != hidden):
+    if shape is not None and (len(shape) != 3 or shape[2] not in (hidden, None)):
         raise ModelFormatError(f"{node}: hidden_size {hidden}, but the recurrent weight has shape {list(shape)}")
     return int(hidden)
 
