@@ -16,5 +16,5 @@ def supported() -> list[str]:
     return sorted(set(FAMILIES) & set(rules.table()))
 
 
-__all__ = ["FAMILIES", "Case", "cases", "control", "elementwise", "images", "index", "matrix", "norm", "quant", "reduction", "shape",
-           "supported"]
+__all__ = ["FAMILIES", "Case", "cases", "control", "elementwise", "images", "index", "matrix", "norm", "quant",
+           "reduction", "shape", "supported"]

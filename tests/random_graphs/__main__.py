@@ -64,8 +64,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--operators", help="comma-separated; all if not given")
     parser.add_argument("--chains", action="store_true", help="graphs of two to eight nodes")
-    parser.add_argument("--quick", action="store_true", help="go on after a fault; print the smallest model met of each kind, but do not make it smaller")
-    parser.add_argument("--refusals", action="store_true", help="print what onnxruntime or onnx.checker said of discarded nodes")
+    parser.add_argument("--quick", action="store_true",
+                        help="go on after a fault; print the smallest model met of each kind, but do not make it smaller")
+    parser.add_argument("--refusals", action="store_true",
+                        help="print what onnxruntime or onnx.checker said of discarded nodes")
     options = parser.parse_args()
     counts: Counts = Counts()
     operators = options.operators.split(",") if options.operators else supported()

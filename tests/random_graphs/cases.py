@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def cases(draw: Any, operators: Sequence[str], length: tuple[int, int], counts: 
     if length == (1, 1):
         op = operators[0]
         edges = [*versions(op), OPSETS[1] + 1]
-        spans = [(max(a, OPSETS[0]), min(b - 1, OPSETS[1])) for a, b in zip(edges, edges[1:])]
+        spans = [(max(a, OPSETS[0]), min(b - 1, OPSETS[1])) for a, b in pairwise(edges)]
         spans = [s for s in reversed(spans) if s[0] <= s[1] and known(op, s[1])]
         low, high = spans[draw(st.integers(0, len(spans) - 1))]
         opset = high - draw(st.integers(0, high - low))

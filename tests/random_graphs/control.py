@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 import onnx
@@ -16,11 +17,15 @@ _INSIDE = ("Add", "Mul", "Sub", "Neg", "Abs", "Max", "Where", "Transpose", "Conc
            "Reshape", "MatMul", "Softmax", "Cast", "Gather", "If")
 
 
-def body(g: Draft, inputs: Sequence[tuple[np.ndarray, float]], finish: Callable[[Draft, list[Tensor]], list[Tensor]],
-         shapes: bool = True, exact: bool = False) -> tuple[onnx.GraphProto, list[Tensor], list[Tensor]]:
+Finish = Callable[[Draft, list[Tensor]], list[Tensor]]
+
+
+def body(g: Draft, inputs: Sequence[tuple[np.ndarray, float]], finish: Finish, shapes: bool = True,
+         exact: bool = False) -> tuple[onnx.GraphProto, list[Tensor], list[Tensor]]:
     """Draws a body. inputs: example values; finish: adds its last nodes and returns its outputs.
 
-    Returns the graph, the tensors around it that it uses, and its outputs. shapes: whether inputs declare their shapes; exact: whether outputs do.
+    Returns the graph, the tensors around it that it uses, and its outputs.
+    shapes: whether inputs declare their shapes; exact: whether outputs do.
     """
     inner = Draft(g.draw, g.opset, g.counts, g)
     formal = []
@@ -31,10 +36,8 @@ def body(g: Draft, inputs: Sequence[tuple[np.ndarray, float]], finish: Callable[
     for _ in range(inner.integer(0, 2)):
         op = inner.pick(_INSIDE if _depth(inner) < 2 else _INSIDE[:-1])
         if known(op, g.opset):
-            try:
+            with suppress(Refused):
                 FAMILIES[op](inner, op)
-            except Refused:
-                pass
     outputs = finish(inner, formal)
     ended = []
     for tensor in outputs:  # an output is a result of the body's own, named once
@@ -44,7 +47,8 @@ def body(g: Draft, inputs: Sequence[tuple[np.ndarray, float]], finish: Callable[
     graph = helper.make_graph([n for n, _ in inner.nodes], inner.name("body"),
                               [value_info(t, None if shapes else [None] * t.rank) for t in formal],
                               [value_info(t, None if exact else [None] * t.rank) for t in ended],
-                              [numpy_helper.from_array(t.value, t.name) for t in inner.tensors if t.constant and t in inner.used])
+                              [numpy_helper.from_array(t.value, t.name) for t in inner.tensors
+                               if t.constant and t in inner.used])
     captures = [t for t in dict.fromkeys(t for _, read in inner.nodes for t in read) if t.owner is not inner]
     return graph, captures, ended
 

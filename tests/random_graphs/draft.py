@@ -71,7 +71,7 @@ class Tensor:
     @property
     def calm(self) -> bool:
         """Whether it is small, all values are finite, and none is large."""
-        return bool(self.value.size <= SMALL and (self.value.dtype.kind == "b" or (np.abs(self.value.astype(np.float64)) <= LARGE).all()))
+        return self.value.size <= SMALL and bool((np.abs(self.value.astype(np.float64)) <= LARGE).all())
 
 
 def run_onnxruntime(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
@@ -269,7 +269,8 @@ class Draft:
                                          graph.output, [c for c, t in zip(graph.initializer, [t for t in read if t.constant])
                                                         if not (t.noise or fragile)])
                 given = {i.name for i in free.input}
-                other = run_onnxruntime(model_of(free, self.opset, proto.domain), {n: v for n, v in feeds.items() if n in given})
+                other = run_onnxruntime(model_of(free, self.opset, proto.domain),
+                                        {n: v for n, v in feeds.items() if n in given})
                 noise = [max(e, _difference(a, b) * 2) for a, b, e in zip(values, other, noise)]
         if max(noise, default=0.0) > TOO_UNCERTAIN:
             raise Refused("rounding decides about the result")

@@ -13,8 +13,8 @@ _DOMAINS = {"Acos": (-0.95, 0.95), "Asin": (-0.95, 0.95), "Atanh": (-0.9, 0.9), 
 
 
 @family("Abs", "Neg", "Sign", "Ceil", "Floor", "Round", "Exp", "Log", "Sqrt", "Reciprocal", "Sin", "Cos", "Tan", "Asin", "Acos",
-        "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh", "Erf", "Sigmoid", "Softplus", "Softsign", "HardSwish", "Mish",
-        "Relu", "Not", "BitwiseNot", "IsNaN", "Identity")
+        "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh", "Erf", "Sigmoid", "Softplus", "Softsign", "HardSwish",
+        "Mish", "Relu", "Not", "BitwiseNot", "IsNaN", "Identity")
 def unary(g: Draft, op: str) -> list[Tensor]:
     low, high = _DOMAINS.get(op, (-3, 3))
     x = g.tensor(g.types(op), low=low, high=high)
@@ -27,7 +27,8 @@ def unary(g: Draft, op: str) -> list[Tensor]:
 def activation(g: Draft, op: str) -> list[Tensor]:
     numbers = {"Elu": {"alpha": 0.7}, "Selu": {"alpha": 1.5, "gamma": 0.9}, "LeakyRelu": {"alpha": 0.2},
                "ThresholdedRelu": {"alpha": 0.6}, "Celu": {"alpha": 1.7}, "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
-               "Shrink": {"lambd": 0.8, "bias": 0.25}, "Swish": {"alpha": 1.5}, "Gelu": {"approximate": g.pick(["tanh", "none"])},
+               "Shrink": {"lambd": 0.8, "bias": 0.25}, "Swish": {"alpha": 1.5},
+               "Gelu": {"approximate": g.pick(["tanh", "none"])},
                "IsInf": {"detect_negative": g.integer(0, 1), "detect_positive": g.integer(0, 1)}}[op]
     x = g.tensor(g.types(op))
     if op == "IsInf" and x.value.size > 1 and not g.chained:
@@ -107,7 +108,7 @@ def dropout(g: Draft, op: str) -> list[Tensor]:
 @family("Cast", "CastLike", "BitCast")
 def cast(g: Draft, op: str) -> list[Tensor]:
     """Values that the target holds; which fraction of a float becomes an integer is defined."""
-    to = g.dtype([d for d in g.types("CastLike" if g.opset >= 15 else "Cast", 0)])
+    to = g.dtype(g.types("CastLike" if g.opset >= 15 else "Cast", 0))
     x = g.tensor(g.types(op), low=-100 if to.kind in "if" else 0, high=100)
     code = {np.dtype(v): k for k, v in _codes().items()}[to]
     if op == "CastLike":

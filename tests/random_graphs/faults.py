@@ -1,4 +1,4 @@
-"""Nodes that are not drawn: where onnxruntime 1.32 is wrong or ends the process, and where the standard leaves the result open."""
+"""Nodes that are not drawn: where onnxruntime 1.32 is wrong or ends the process, or the standard leaves the result open."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def _reduces_nothing(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int
 
 def _constant_groups(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int) -> bool:
     axes = tuple(attrs.get("axes", (0, 2, 3)))
+    if inputs[0].size == 0:
+        return True
     return bool((np.ptp(inputs[0].astype(np.float64), axis=axes) < 1e-3).any())
 
 
@@ -33,19 +35,37 @@ def _same_wide_strides(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: i
     return attrs.get("auto_pad") in ("SAME_UPPER", "SAME_LOWER") and max(strides) > min(attrs.get("kernel_shape", [1]))
 
 
+def _odd_window(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int) -> bool:
+    kernel, size = attrs["kernel_shape"], inputs[0].shape[2:]
+    strides, dilations = attrs.get("strides", [1] * len(size)), attrs.get("dilations", [1] * len(size))
+    pads = attrs.get("pads", [0] * 2 * len(size))
+    if attrs.get("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
+        return max(dilations) > 1 or any(s > k for s, k in zip(strides, kernel))
+    if attrs.get("auto_pad") == "VALID" and attrs.get("ceil_mode"):
+        return True
+    return any(d * (k - 1) + 1 > n + b + e for d, k, n, b, e in zip(dilations, kernel, size, pads, pads[len(size):]))
+
+
 _OPEN = "the standard leaves open what a reduction of nothing gives"
+
+_POOL = [(_odd_window, "SAME with dilations is another size in onnxruntime; the standard says nothing of strides beyond the "
+                       "kernel, where its formula gives negative padding, and of windows that do not fit; and by its "
+                       "formula all windows of VALID are whole, whatever ceil_mode says")]
 
 #: Operator -> what it must not be, and why.
 FAULTS: dict[str, list[tuple[Test, str]]] = {
+    "MaxPool": _POOL, "AveragePool": _POOL, "LpPool": _POOL,
     "InstanceNormalization": [(_empty, "onnxruntime ends the process on an empty image")],
     "MeanVarianceNormalization": [(_constant_groups, "the standard adds 1e-9 to the deviation, onnxruntime divides by zero")],
     "ReduceMean": [(_reduces_nothing, _OPEN)],
     "ReduceMax": [(_reduces_nothing, _OPEN)],
     "ReduceMin": [(_reduces_nothing, _OPEN)],
+    "ReduceLogSumExp": [(lambda i, a, o: i[0].dtype.kind != "f", "onnxruntime rounds integers in the middle")],
     "Hardmax": [(_no_classes, "the place of the maximum of nothing")],
     "DynamicQuantizeLinear": [(lambda i, a, o: not i[0].any(), "the scale of zeros is 0 by the formula, 1 in onnxruntime")],
+    "QLinearMatMul": [(_empty, "onnxruntime gives memory as it finds it for a sum of nothing")],
     "RoiAlign": [(lambda i, a, o: a.get("mode") == "max", "onnxruntime says itself that its maximum is wrong")],
-    "ConvTranspose": [(_same_wide_strides, "SAME makes input * stride of it, in onnxruntime less if the stride exceeds the kernel")],
+    "ConvTranspose": [(_same_wide_strides, "SAME makes input * stride, in onnxruntime less if the stride exceeds the kernel")],
 }
 
 

@@ -60,7 +60,7 @@ def conv(g: Draft, op: str) -> list[Tensor]:
         zeros = [g.const(np.array(3, x.dtype)) if g.flag() else None, g.const(np.array(2, w.dtype)) if g.flag() else None]
         return g.node(op, [x, w, *zeros], **common)
     per_channel = g.flag()
-    w_scale = g.const((g.values(np.float32, (outer,), 0.01, 0.1) if per_channel else np.float32(0.04)))
+    w_scale = g.const(g.values(np.float32, (outer,), 0.01, 0.1) if per_channel else np.float32(0.04))
     w_zero = g.const(np.zeros((outer,) if per_channel else (), w.dtype))
     bias = g.const(g.values(np.int32, (outer,), -100, 100)) if g.flag() else None
     scale, zero = g.const(np.float32(0.05)), g.const(np.array(7, x.dtype))
@@ -195,9 +195,11 @@ def resize(g: Draft, op: str) -> list[Tensor]:
                            g.const(np.array(scales, np.float32))], **attrs)
     sizes = [max(int(x.shape[a] * s), 1) for a, s in zip(kept, scales)]
     if g.opset >= 18 and attrs["coordinate_transformation_mode"] != "tf_crop_and_resize":
-        attrs["keep_aspect_ratio_policy"] = g.pick([None, "stretch", "not_larger", "not_smaller"]) if len(axes) == len(kept) else None
+        policies = [None, "stretch", "not_larger", "not_smaller"]
+        attrs["keep_aspect_ratio_policy"] = g.pick(policies) if len(axes) == len(kept) else None
     if g.opset == 11:
-        return g.node(op, [x, roi or g.const(np.zeros(0, np.float32)), g.const(np.zeros(0, np.float32)), g.ints(*sizes)], **attrs)
+        none = g.const(np.zeros(0, np.float32))
+        return g.node(op, [x, roi or none, none, g.ints(*sizes)], **attrs)
     return g.node(op, [x, roi, None, g.ints(*sizes)], **attrs)
 
 

@@ -54,7 +54,8 @@ def gemm(g: Draft, op: str) -> list[Tensor]:
 @family("Einsum")
 def einsum(g: Draft, op: str) -> list[Tensor]:
     equation = g.pick(["ij,jk->ik", "ij->ji", "ii->i", "ii", "bij,bjk->bik", "i,j->ij", "...ij,...jk->...ik", "ij,j", "ijk->ki",
-                       "bhid,bhjd->bhij", "i,i", "ij->", "ij,jk,kl->il", "...i->...", "bij,kj->bki", "ij, ij -> i", "ibj,jb->b"])
+                       "bhid,bhjd->bhij", "i,i", "ij->", "ij,jk,kl->il", "...i->...", "bij,kj->bki", "ij, ij -> i",
+                       "ibj,jb->b"])
     size = {label: g.integer(1, 4) for label in "abcdefghijklm"}
     shapes = []
     for term in equation.replace(" ", "").split("->")[0].split(","):

@@ -237,7 +237,8 @@ def col2im(g: Draft, op: str) -> list[Tensor]:
     dilations = [g.integer(1, 2) for _ in range(rank)]
     pads = [g.integer(0, 1) for _ in range(2 * rank)]
     image = [g.integer(3, 5) for _ in range(rank)]
-    blocks_ = [(i + pads[d] + pads[rank + d] - dilations[d] * (kernel[d] - 1) - 1) // strides[d] + 1 for d, i in enumerate(image)]
+    blocks_ = [(i + pads[d] + pads[rank + d] - dilations[d] * (kernel[d] - 1) - 1) // strides[d] + 1
+               for d, i in enumerate(image)]
     if min(blocks_) < 1:
         raise Refused("no block")
     x = g.tensor(g.types(op), shape=(g.integer(1, 2), g.integer(1, 2) * int(np.prod(kernel)), int(np.prod(blocks_))))

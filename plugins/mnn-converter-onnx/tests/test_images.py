@@ -79,6 +79,48 @@ def test_pool_ceil_mode(opset: int) -> None:
     assert got.tolist() == [[[1, 3, 4]]]
 
 
+def _image(*shape: int) -> np.ndarray:
+    return np.random.default_rng(5).permutation(int(np.prod(shape))).reshape(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("op_type", "attrs"), [
+    ("MaxPool", {"kernel_shape": [2, 3], "dilations": [2, 1], "strides": [2, 2], "ceil_mode": 1}),
+    ("AveragePool", {"kernel_shape": [2, 2], "dilations": [2, 2], "pads": [1, 0, 0, 1]}),
+    ("AveragePool", {"kernel_shape": [2, 2], "dilations": [2, 2], "pads": [1, 0, 0, 1], "count_include_pad": 1, "ceil_mode": 1,
+                     "strides": [3, 2]}),
+    ("LpPool", {"kernel_shape": [3, 2], "dilations": [1, 2], "p": 3, "ceil_mode": 1, "strides": [2, 2]}),
+])
+def test_pools_with_dilations(op_type: str, attrs: dict[str, Any]) -> None:
+    check(node(op_type, "x", **attrs), {"x": _image(2, 3, 7, 6)}, opset=22)
+
+
+@pytest.mark.parametrize("attrs", [{"ceil_mode": 1, "strides": [2, 2, 3]}, {"pads": [1, 0, 1, 0, 2, 1]},
+                                   {"auto_pad": "SAME_LOWER", "strides": [2, 3, 1]}])
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
+def test_pools_of_volumes(op_type: str, attrs: dict[str, Any]) -> None:
+    check(node(op_type, "x", kernel_shape=[2, 3, 3], **attrs), {"x": _image(1, 2, 5, 6, 7)}, opset=22)
+
+
+@pytest.mark.parametrize("attrs", [{"storage_order": 1, "pads": [1, 1, 1, 1]}, {"dilations": [2, 2]},
+                                   {"auto_pad": "SAME_LOWER"}])
+def test_places_of_greatest_elements(attrs: dict[str, Any]) -> None:
+    check(node("MaxPool", "x", "y p", kernel_shape=[2, 3], **attrs), {"x": _image(2, 3, 5, 6)}, ("y", "p"), opset=12)
+
+
+def test_place_of_the_first_of_equal_elements_by_columns() -> None:
+    x = np.zeros((1, 1, 3, 3), np.float32)
+    x[0, 0, 0, 1] = x[0, 0, 1, 0] = 1  # by rows (0, 1) comes first, which by columns is element 3
+    got = check(node("MaxPool", "x", "y p", kernel_shape=[2, 2], storage_order=1), {"x": x}, ("y", "p"), opset=12)
+    assert got[1].reshape(-1).tolist() == [3, 3, 1, 4]
+
+
+def test_ceil_mode_makes_no_partial_windows_of_valid_ones() -> None:
+    """By the standard's formula for VALID; onnxruntime gives [2, 4, 5]."""
+    proto = model(node("MaxPool", "x", kernel_shape=[2], strides=[2], auto_pad="VALID", ceil_mode=1),
+                  {"x": np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)}, opset=12)
+    assert ours(proto, {"x": np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)})[0].tolist() == [[[2, 4]]]
+
+
 def test_other_pools() -> None:
     x = {"x": random(2, 3, 7, 6)}
     check(node("MaxPool", "x", kernel_shape=[2, 3], dilations=[2, 1], pads=[1, 1, 0, 1]), x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_cases import check, node, random
+from onnx_cases import check, model, node, ours, random
 
 F = np.float32
 UNARY = ["Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Neg", "Reciprocal", "Round", "Sigmoid", "Sign", "Sin", "Tanh", "Relu",
@@ -236,3 +236,33 @@ def test_non_max_suppression(threshold: float, count: int | None, rows: int) -> 
     constants = {"iou": F(0.5), "thr": F(threshold), **({} if count is None else {"n": np.array(count)})}
     got = check(node("NonMaxSuppression", f"boxes scores {'_' if count is None else 'n'} iou thr"), feeds, constants=constants)
     assert got[0].shape == (rows, 3)
+
+
+@pytest.mark.parametrize(("op_type", "want"), [("ReduceL2", 5), ("ReduceLogSum", 1), ("ReduceLogSumExp", 4)])
+def test_reductions_of_integers_are_those_of_floats_cut(op_type: str, want: int) -> None:
+    x = np.array([3, 4], np.int32)
+    assert ours(model(node(op_type, "x", axes=[0], keepdims=0), {"x": x}, opset=13), {"x": x})[0] == want
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("axes", [[], [1], [-1, 0]])
+def test_axes_from_an_input_may_be_none(axes: list[int], keep: int) -> None:
+    check(node("ReduceL2", "x a", keepdims=keep, noop_with_empty_axes=1),
+          {"x": random(2, 3), "a": np.array(axes, np.int64)}, opset=18)
+
+
+def test_scale_of_one_number_in_a_normalisation() -> None:
+    x, scale = random(2, 3, 4), np.array([[2.5]], np.float32)
+    for op_type, opset in (("RMSNormalization", 23), ("LayerNormalization", 17)):
+        check(node(op_type, "x s", axis=1), {"x": x}, opset=opset, constants={"s": scale})
+
+
+def test_shrink_of_integers() -> None:
+    got = check(node("Shrink", "x", lambd=1.5, bias=1.5), {"x": np.array([-3, -1, 0, 1, 3, 7], np.int32)}, opset=9)
+    assert got[0].tolist() == [-1, 0, 0, 0, 1, 5]
+
+
+def test_bits_of_wide_unsigned_numbers() -> None:
+    x = np.array([0, 3], np.uint32)
+    nodes = [node("BitwiseNot", "x", "n"), node("BitwiseAnd", "n m")]
+    assert check(nodes, {"x": x}, opset=18, constants={"m": np.array(7, np.uint32)})[0].tolist() == [7, 4]

@@ -68,3 +68,10 @@ def test_lstm_reverse_values() -> None:
                       constants=constants)
     np.testing.assert_allclose(y.ravel(), [.264502, .604343, .608283], atol=1e-6)
     np.testing.assert_allclose([yh.item(), yc.item()], [.264502, .588761], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_weights_of_unknown_size_as_inputs(kind: str) -> None:
+    g = GATES[kind]
+    check(node(kind, "x w r", "_ yh", hidden_size=HIDDEN), {"x": random(STEPS, BATCH, SIZE), "w": random(1, g * HIDDEN, SIZE),
+                                                            "r": random(1, g * HIDDEN, HIDDEN)}, ("yh",))

@@ -67,10 +67,11 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
     return Window(kernel, strides, dilations, pads, modes[mode])
 
 
-def settle_same(b: Builder, x: str, w: Window, fill: float) -> tuple[str, Window]:
+def settle_same(b: Builder, x: str, w: Window, fill: float | None) -> tuple[str, Window]:
     """Turns SAME_LOWER, which MNN lacks, and SAME in 3-D or with dilation, into explicit padding.
 
-    Returns the input to use, padded by an op of its own with `fill` where the amount depends on the input's size.
+    Returns the input to use, padded by an op of its own with `fill` where the amount depends on the input's size; fill None:
+    nothing is added, and of such an input the name is "".
     """
     if w.mode not in ("SAME", "SAME_LOWER") or (w.mode == "SAME" and w.rank < 3):
         return x, w
@@ -85,6 +86,8 @@ def settle_same(b: Builder, x: str, w: Window, fill: float) -> tuple[str, Window
         known = [t for t in totals if t is not None]
         begins = tuple(-(-t // 2) if lower else t // 2 for t in known)
         return x, Window(w.kernel, w.strides, w.dilations, (*begins, *(t - g for t, g in zip(known, begins))))
+    if fill is None:
+        return "", w
     size = b.op("StridedSlice", [b.shape_of(x), b.ints(2), b.ints(2**31 - 1)], dtype=np.int64, fromType=1)
     strides, extents = b.ints(*w.strides), b.ints(*w.extents())
     steps = b.binary("REALDIV", b.binary("SUB", size, b.ints(1)), strides)

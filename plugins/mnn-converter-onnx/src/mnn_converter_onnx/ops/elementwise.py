@@ -66,7 +66,8 @@ def bitwise(node: Node, b: Builder) -> None:
 @rule("BitwiseNot")
 def bitwise_not(node: Node, b: Builder) -> None:
     x = node.inputs[0]
-    ones = np.iinfo(b.dtype(x)).max if b.dtype(x).kind == "u" else -1
+    kind = b.dtype(x)
+    ones = np.iinfo(kind).max if kind.kind == "u" and kind.itemsize < 4 else -1  # wider ones are computed as int32
     b.binary("BITWISE_XOR", x, b.number(ones, x), node.outputs)
 
 

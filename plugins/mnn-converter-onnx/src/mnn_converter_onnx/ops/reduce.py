@@ -50,7 +50,7 @@ def _rename(b: Builder, x: str, outputs: list[str]) -> None:
 
 
 def _perhaps_none(node: Node, b: Builder, x: str, keep: bool, axes: str) -> str:
-    """Axes that are told when the model runs and, with noop_with_empty_axes, may be none: a further axis in front is reduced too."""
+    """Axes told when the model runs that may be none, with noop_with_empty_axes: a further axis in front is reduced too."""
     shifted = b.binary("ADD", axes, b.binary("GREATER_EQUAL", axes, b.const(np.int32(0))), dtype=np.int64)
     more = b.op("Concat", [b.ints(0), shifted], dtype=np.int64, axis=0)
     wide = b.op("Unsqueeze", [x], squeezeDims=(0,))
