@@ -17,6 +17,7 @@ from ..ir import Op, Region, Spec, decoded, schema
 from ..report import Key
 from ..runtime import Declined, KernelRow, Program, ProgramTensor, Step, TensorDesc
 from . import memory
+from .joins import Join, channel_parts
 from .layout import PLAIN, Fit, fit, ranked, stored_bytes
 from .place import Placement, unsupported
 from .raster import is_identity
@@ -73,6 +74,7 @@ class _Builder:
         self.fixed: dict[int, memory.Home] = {}
         self.views: list[tuple[int, int]] = []
         self.steps: list[_Step] = []
+        self.joins: list[Join] = []
         self.placements: list[Placement] = []
         for number, name in enumerate(segment.inputs):
             self.fixed[self._new(name, PLAIN)] = memory.Home("input", number)
@@ -125,7 +127,7 @@ class _Builder:
         """Adds an op's step, and conversions before it."""
         if is_identity(op, self.specs):
             self._alias(op)
-        else:
+        elif not self._join(op):
             self.placements.append(self._run(op))
 
     def _run(self, op: Op) -> Placement:
@@ -158,6 +160,40 @@ class _Builder:
             base = self._get(source, form)
             self.views.append((self._new(target, form), base))
         self.placements.append(Placement(_label(op), op.type, "core", "view"))
+
+    def _join(self, op: Op) -> bool:
+        """Joins blocked tensors to a blocked one, if most of them are; `finish` leaves out the copies that memory spares."""
+        parts, spec = channel_parts(op, self.specs), self.specs[op.outputs[0]]
+        backend = next((b for b in self.backends if isinstance(b, NativeBackend)), None)
+        if parts is None or backend is None or spec.dtype != np.float32 or not (rows := backend.rows(op, [spec], [spec])):
+            return False
+        forms = {name: set(self._have(name)) - {PLAIN} for name, _ in parts}
+        blocks = set().union(*forms.values())
+        missing = sum(self.specs[name].nbytes for name, have in forms.items() if not have)
+        if len(blocks) != 1 or 2 * missing > spec.nbytes or any(first % min(blocks) for _, first in parts):
+            return False
+        block = blocks.pop()
+        sources = [self._get(name, block) for name, _ in parts]
+        whole = self._new(op.outputs[0], block)
+        for source, (name, first) in zip(sources, parts):
+            offset, count = first * (spec.nbytes // spec.shape[1]), self.sizes[source] // 4
+            copy = Op("Raster", [name], list(op.outputs), {"shape": (self.sizes[whole] // 4,), "fill": None, "regions": (
+                Region(0, (count,), 0, (1,), offset // 4, (1,)),)}, op.name)
+            flat = [self._flat(source), self._flat(whole)]
+            kernel = rows[0].prepare(_attributes(copy), [self.descs[flat[0]]], [self.descs[flat[1]]], [None],
+                                 backend.config.threads, backend.shared, _label(op))
+            self.joins.append(Join(len(self.steps), source, whole, offset))
+            self.steps.append(_Step(kernel, (flat[0],), (flat[1],), (_label(op), op.type, backend.id, rows[0].name)))
+        self.placements.append(Placement(_label(op), op.type, backend.id, "join"))
+        return True
+
+    def _flat(self, index: int) -> int:
+        """A blocked tensor's memory as a plain vector."""
+        self.descs.append(TensorDesc((self.sizes[index] // 4,), self.descs[index].dtype, "p", PLAIN))
+        self.names.append(self.names[index])
+        self.sizes.append(self.sizes[index])
+        self.views.append((len(self.descs) - 1, index))
+        return len(self.descs) - 1
 
     def _python(self, op: Op, ins: Sequence[Spec | None], outs: Sequence[Spec], backend: KernelBackend) -> str | Support:
         kernel = backend.kernel(op, ins, outs)
@@ -201,17 +237,18 @@ class _Builder:
     def finish(self) -> HostExecutable:
         outputs = self._outputs()
         touches = [memory.Touch(tuple(r for r in s.reads if r >= 0), s.writes, s.inplace) for s in self.steps]
-        homes, total = memory.assign(self.sizes, touches, self.views, self.fixed, outputs)
+        homes, total, spared = memory.assign(self.sizes, touches, self.views, self.fixed, outputs, self.joins)
         tensors = []
         for i, (desc, home) in enumerate(zip(self.descs, homes)):
             place: tuple = ("const", self.arrays[i]) if home.kind == "const" else (home.kind, home.where)
             if home.kind == "alias":
-                place = (*place, 0)
+                place = (*place, home.offset)
             tensors.append(ProgramTensor(desc, place))
-        steps = [Step(s.kernel, s.reads, s.writes, s.key[0]) for s in self.steps]
+        kept = [s for i, s in enumerate(self.steps) if i not in spared]
+        steps = [Step(s.kernel, s.reads, s.writes, s.key[0]) for s in kept]
         inputs = [self.forms[name][PLAIN] for name in self.segment.inputs]
         program = Program(tensors, steps, inputs, outputs, total)
-        return HostExecutable(program, self.placements, [s.key for s in self.steps], total)
+        return HostExecutable(program, self.placements, [s.key for s in kept], total)
 
     def _outputs(self) -> list[int]:
         """Plain tensors of the outputs, each with memory of its own: copies of inputs, constants and views of other outputs."""

@@ -6,6 +6,8 @@ from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .joins import Join
+
 #: Every buffer begins at a multiple of this; kernels may rely on it.
 ALIGN = 64
 
@@ -57,20 +59,26 @@ class Touch:
 
 @dataclass(frozen=True)
 class Home:
-    """Where a tensor lies: "input", "output" and "const" memory has an index; "arena" an offset; "alias" another tensor."""
+    """Where a tensor lies: "input", "output" and "const" memory has an index; "arena" an offset; "alias" another tensor, from
+    byte `offset` of it on."""
 
     kind: str
     where: int = 0
+    offset: int = 0
 
 
 class _Groups:
-    """Tensors that share memory. Each group has a root; live from step `first` to step `last` of the root."""
+    """Tensors that share memory. Each group has a root; live from step `first` to step `last` of the root.
+
+    inside: root of a group -> the root of another one that it is a part of, and the byte at which it begins there.
+    """
 
     def __init__(self, count: int, touches: Sequence[Touch], views: Sequence[tuple[int, int]]) -> None:
         self._parent = list(range(count))
         for view, base in views:
             self._parent[self.root(view)] = self.root(base)
         self.first, self.last = [len(touches)] * count, [-1] * count
+        self.inside: dict[int, tuple[int, int]] = {}
         for step, touch in enumerate(touches):
             for i in map(self.root, touch.writes):
                 self.first[i] = min(self.first[i], step)
@@ -87,6 +95,19 @@ class _Groups:
         self._parent[out] = base
         self.last[base] = self.last[out]
 
+    def put_inside(self, part: int, whole: int, offset: int) -> None:
+        """Makes group `part` a part of group `whole`."""
+        self.inside[part] = whole, offset
+        self.first[whole], self.last[whole] = min(self.first[whole], self.first[part]), max(self.last[whole], self.last[part])
+
+    def outermost(self, root: int) -> tuple[int, int]:
+        """The group that a group is a part of in the end, or itself, and the byte at which it begins there."""
+        start = 0
+        while root in self.inside:
+            root, offset = self.inside[root]
+            start += offset
+        return root, start
+
     def members(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         for i in range(len(self._parent)):
@@ -100,8 +121,9 @@ def assign(
     views: Sequence[tuple[int, int]],
     fixed: Mapping[int, Home],
     outputs: Sequence[int],
-) -> tuple[list[Home], int]:
-    """Gives every tensor its memory; returns homes and the arena's size.
+    joins: Sequence[Join] = (),
+) -> tuple[list[Home], int, set[int]]:
+    """Gives every tensor its memory; returns homes, the arena's size, and the steps of joins that are not needed.
 
     sizes: bytes of each tensor. touches: the steps in order. views: (tensor, other) pairs of which the first is the same
     memory as the second. fixed: tensors that are inputs or constants, which nothing overwrites. outputs: tensors that are
@@ -114,6 +136,7 @@ def assign(
     for step, touch in enumerate(touches):
         _reuse(groups, step, touch, sizes, foreign)
     number_of = {groups.root(i): (number, i) for number, i in enumerate(outputs)}
+    spared = _place_parts(groups, touches, joins, {*foreign, *number_of})
     homes = [Home("arena")] * len(sizes)
     lives: list[tuple[int, Life]] = []
     for root, members in groups.members().items():
@@ -123,6 +146,8 @@ def assign(
         elif root in foreign:
             chief = next(i for i in members if i in fixed)
             home = fixed[chief]
+        elif root in groups.inside:
+            continue
         elif groups.last[root] >= 0:
             size = max(sizes[i] for i in members)
             lives.append((root, Life(size, min(groups.first[root], groups.last[root]), groups.last[root])))
@@ -132,7 +157,35 @@ def assign(
     offsets, total = arena([life for _, life in lives])
     for (root, _), offset in zip(lives, offsets):
         homes[root] = Home("arena", offset)
-    return homes, total
+    for root, members in groups.members().items():
+        if root in groups.inside:
+            whole, start = groups.outermost(root)
+            for i in members:
+                homes[i] = Home("alias", whole, start)
+    return homes, total, spared
+
+
+def _place_parts(groups: _Groups, touches: Sequence[Touch], joins: Sequence[Join], taken: set[int]) -> set[int]:
+    """Puts what joins copy where it is copied to, if nothing is written there while the other is still read.
+
+    Returns the steps that have nothing left to do.
+    """
+    written: dict[int, set[int]] = {}
+    for step, touch in enumerate(touches):
+        for i in map(groups.root, touch.writes):
+            written.setdefault(i, set()).add(step)
+    own: dict[int, set[int]] = {}
+    for join in joins:
+        own.setdefault(groups.root(join.whole), set()).add(join.step)
+    spared = set()
+    for join in joins:
+        part, whole = groups.root(join.part), groups.root(join.whole)
+        if part in taken or whole in taken or part in groups.inside or groups.outermost(whole)[0] == part:
+            continue
+        if max(written[part]) < join.step and (groups.last[part] <= join.step or written[whole] == own[whole]):
+            groups.put_inside(part, whole, join.offset)
+            spared.add(join.step)
+    return spared
 
 
 def _reuse(groups: _Groups, step: int, touch: Touch, sizes: Sequence[int], foreign: set[int]) -> None:
