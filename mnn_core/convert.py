@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import plugins
 from ._callable import make_callable
 from .errors import ConversionError
 from .ir import Graph
-from .passes.pipeline import optimize
+from .passes.pipeline import TRAINING, TRANSFORMER, optimize
+from .static import make_static, set_batch
+
+if TYPE_CHECKING:
+    from .verify import Verification
 
 
 def convert(
@@ -19,32 +23,74 @@ def convert(
     *,
     converter: str | None = None,
     optimize_level: int = 1,
+    optimize_prefer: int = 0,
     skip_passes: Collection[str] = (),
+    on_pass: Callable[[str, Graph, int], None] | None = None,
+    transformer_fuse: bool = False,
     fp16: bool = False,
     weight_quant_bits: int = 0,
     weight_quant_asymmetric: bool = False,
     weight_quant_block: int = 0,
+    weight_quant_scale_bits: int = 32,
+    hqq: bool = False,
+    convert_matmul_to_conv: bool | None = None,
+    align_denormalized: bool = True,
     save_external_data: bool = False,
+    keep_input_format: bool = True,
+    for_training: bool = False,
+    batch: int | None = None,
+    save_static_model: bool = False,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
     biz_code: str = "",
+    auth_code: str = "",
+    verify: bool = False,
+    keep: bool = False,
+    on_verified: Callable[[Verification], None] | None = None,
     **options: Any,
 ) -> Graph:
     """Converts a model and, if `target` is given, saves it there as `.mnn` (or `.json`, to be read).
 
     source: a model file, whose extension tells the framework; a Graph; or, with `converter`, bytes or the framework's own
-    object. optimize_level: 0 rewrites nothing. skip_passes: names of passes to leave out. fp16: weights as 16-bit floats.
-    weight_quant_bits: weights as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point, weight_quant_block with a
-    scale for so many input channels. save_external_data: weights in a file of their own, `target`.weight. biz_code: free
-    text. options: go to the converter (`allow_custom_op=True` keeps operators that nobody knows).
+    object. The target appears whole or not at all.
 
-    The target appears whole or not at all. Raises ConversionError listing everything that is unsupported, and ModelFormatError
-    for a damaged file.
+    Rewriting: optimize_level 0 rewrites nothing. optimize_prefer (0 normal, 1 small, 2 fast) is accepted as MNN has it; no
+    pass of ours trades size for speed. skip_passes: names of passes to leave out. on_pass(name, graph, changes) is called after each
+    pass that changed something. transformer_fuse: also the passes that make single ops of attention and the like.
+    for_training: keep batch normalisations and Dropout. keep_input_format=False: images go in and out in NC4HW4.
+    batch: the first dimension of inputs that leave it open. save_static_model: fix the shapes, those that the model leaves open
+    by input_shapes (name -> shape), and compute what follows from them.
+
+    Weights: fp16: as 16-bit floats. weight_quant_bits: as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point,
+    weight_quant_block with a scale for so many input channels, weight_quant_scale_bits=16 with scales as 16-bit floats, hqq with
+    the zero points of half-quadratic quantisation. convert_matmul_to_conv: products with a constant matrix become 1x1
+    convolutions, which is done by itself where their weights are packed. align_denormalized: weights too small for a normal float
+    become 0. save_external_data: weights in a file of their own, `target`.weight.
+
+    biz_code, auth_code: free text. verify: run the result and its source on random inputs (of input_shapes, if given) and raise
+    ConversionError, before anything is written, if they differ; keep: write all the same. on_verified is called with what was
+    found. options: go to the converter (`allow_custom_op=True` keeps operators that nobody knows).
+
+    Raises ConversionError listing everything that is unsupported, and ModelFormatError for a damaged file.
     """
     if target is not None:
         _check_target(source, Path(target))
+    if optimize_level not in (0, 1, 2) or optimize_prefer not in (0, 1, 2):
+        raise ConversionError(f"optimize_level {optimize_level}, optimize_prefer {optimize_prefer}: expected 0, 1 or 2")
+    if for_training:
+        options["for_training"], skip_passes = True, {*skip_passes, *TRAINING}
     graph = read_graph(source, converter, **options)
-    optimize(graph, optimize_level, skip_passes, plugins.passes())
-    if biz_code:
-        graph.extra["bizCode"] = biz_code
+    if batch is not None:
+        set_batch(graph, batch)
+    if hasattr(on_pass, "start"):
+        on_pass.start(graph)
+    optimize(graph, optimize_level, {*skip_passes, *(() if transformer_fuse else TRANSFORMER)}, plugins.passes(), on_pass)
+    if save_static_model:
+        make_static(graph, input_shapes)
+    for key, value in (("bizCode", biz_code), ("authCode", auth_code)):
+        if value:
+            graph.extra[key] = value
+    if verify:
+        _verify(source, converter, graph, input_shapes, keep, on_verified)
     if target is None:
         return graph
     from . import formats
@@ -54,8 +100,24 @@ def convert(
     else:
         formats.write_mnn(graph, target, fp16=fp16, weight_quant_bits=weight_quant_bits or None,
                           weight_quant_asymmetric=weight_quant_asymmetric, weight_quant_block=weight_quant_block or None,
+                          weight_quant_scale_bits=weight_quant_scale_bits, hqq=hqq, keep_input_format=keep_input_format,
+                          convert_matmul_to_conv=convert_matmul_to_conv, align_denormalized=align_denormalized,
                           save_external_data=save_external_data)
     return graph
+
+
+def _verify(source: Any, converter: str | None, graph: Graph, shapes: Mapping[str, Sequence[int]] | None, keep: bool,
+            on_verified: Callable[[Verification], None] | None) -> None:
+    from .verify import verify
+
+    if isinstance(source, Graph) or (converter is None and Path(source).suffix.lower() in (".mnn", ".json")):
+        raise ConversionError("there is nothing to verify a .mnn, .json or Graph against; only models of other frameworks")
+    reader = plugins.converter(converter) if converter is not None else plugins.converter_for(Path(source))
+    found = verify(graph, reader.reference(source, every=False), shapes)
+    if on_verified is not None:
+        on_verified(found)
+    if found.failed and not keep:
+        raise ConversionError(f"verification failed, and nothing was written: {found}")
 
 
 def _check_target(source: Any, target: Path) -> None:

@@ -36,10 +36,17 @@ class Converter(ABC):
         Raises ModelFormatError for a damaged file and ConversionError, naming every reason, for one with unsupported parts.
         """
 
+    def describe(self) -> list[dict[str, str]]:
+        """The framework's operators in detail, for `mnn ops` and its page: rows with equal keys."""
+        return [{"operator": name, "versions": text} for name, text in sorted(self.operators().items())]
+
     @abstractmethod
     def operators(self) -> Mapping[str, str]:
         """The framework's operators that are converted: name -> versions and constraints, for people."""
 
-    def reference(self, source: str | Path) -> Reference:
-        """The model in the framework's own runtime. Raises ConversionError where that is not installed."""
+    def reference(self, source: str | Path | bytes | Any, every: bool = True) -> Reference:
+        """The model in the framework's own runtime, with every tensor as an output or only its own ones.
+
+        Raises ConversionError where the runtime is not installed, or cannot load the model.
+        """
         raise ConversionError(f"the {self.id} converter knows no runtime to compare {source} with")

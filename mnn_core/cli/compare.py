@@ -4,110 +4,121 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..differences import Difference, capture, difference, worst_of
+from ..errors import InputError
+from ..ir import Graph, Op
 from .common import add_model_options, command, print_json, table
 from .inputs import add_input_options, read_inputs
+
+#: Largest relative difference that is allowed where --tolerance does not say: of 32-bit floats, 16-bit weights, and integers.
+_PLAIN, _HALF, _QUANTISED = 1e-3, 2e-2, 0.2
 
 
 def add(commands: Any) -> None:
     parser = command(commands, "compare", run,
                      "find the first tensor that differs from a reference: the framework's own runtime (onnxruntime) for model "
-                     "files of a framework, the NumPy definitions of the ops for .mnn files",
-                     "mnn compare model.onnx --shape 1,3,224,224")
+                     "files of a framework, the NumPy definitions of the ops for .mnn files, or another model",
+                     "mnn compare model.onnx --shape 1,3,224,224 --html report.html\n  mnn compare model.mnn --against "
+                     "model.onnx\n  mnn compare model.onnx --fp16")
     parser.add_argument("model")
+    parser.add_argument("--against", metavar="FILE", help="the reference: a model file of a framework, or a .mnn file, which runs on "
+                        "--against-backend")
+    parser.add_argument("--against-backend", default="numpy", metavar="ID", help="backend of a .mnn reference (default: numpy)")
+    parser.add_argument("--fp16", action="store_true", help="convert with weights as 16-bit floats first")
+    parser.add_argument("--weight-quant-bits", type=int, choices=range(2, 9), metavar="2..8",
+                        help="convert with weights of so many bits first")
+    parser.add_argument("--optimize-level", type=int, default=0, choices=(0, 1, 2),
+                        help="how to convert: 0 keeps every tensor (default)")
     add_input_options(parser)
     add_model_options(parser)
-    parser.add_argument("--tolerance", type=float, default=1e-3,
-                        help="largest difference, relative to the largest value (default: 1e-3)")
+    parser.add_argument("--tolerance", type=float, help="largest difference, relative to the largest value (default: 1e-3; 2e-2 "
+                        "with weights of 16 bits, 0.2 with fewer)")
     parser.add_argument("--all", action="store_true", help="list every compared tensor")
+    parser.add_argument("--html", metavar="FILE", help="write a report with a picture of the graph around the difference")
     parser.add_argument("--json", action="store_true")
 
 
-@dataclass
-class Difference:
-    """One tensor on both sides. error: largest difference / largest value of the reference (inf if shapes differ)."""
-
-    tensor: str
-    error: float
-    shape: tuple[int, ...]
-    reference_shape: tuple[int, ...]
-    range: tuple[float, float]
-    reference_range: tuple[float, float]
-    worst: tuple[int, ...] | None
-
-
-def difference(name: str, ours: np.ndarray, reference: np.ndarray) -> Difference:
-    """Compares one tensor; NaNs are equal to NaNs, infinities to themselves."""
-    def extent(x: np.ndarray) -> tuple[float, float]:
-        return (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-
-    error, worst = 0.0, None
-    if ours.shape != reference.shape:
-        error = float("inf")
-    elif ours.size:
-        a, b = ours.astype(np.float64), reference.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            distance = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
-        distance[np.isnan(distance)] = np.inf
-        index = int(distance.argmax())
-        finite = np.abs(b[np.isfinite(b)])
-        error = float(distance.flat[index] / max(float(finite.max()) if finite.size else 0.0, 1e-6))
-        worst = tuple(int(i) for i in np.unravel_index(index, ours.shape))
-    return Difference(name, error, ours.shape, reference.shape, extent(ours), extent(reference), worst)
-
-
-def capture(model: Any, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Every tensor that a model computes, by name, in the order of computation."""
-    found: dict[str, np.ndarray] = {}
-
-    def keep(_op: Any, tensors: Mapping[str, np.ndarray]) -> None:
-        found.update({name: np.array(value) for name, value in tensors.items()})
-
-    found.update(model.run_with_callback(feeds, after=keep))
-    return found
-
-
 def run(args: argparse.Namespace) -> int:
-    from ..convert import convert
+    if args.tolerance is not None and not args.tolerance >= 0:
+        raise InputError(f"--tolerance {args.tolerance}: expected a number of 0 or more")
+    graph, tolerance = _graph(args)
+    source, ours, expected = _both(args, graph)
+    compared = [difference(name, ours[name], value) for name, value in expected.items()
+                if name in ours and isinstance(value, np.ndarray) and ours[name].dtype != object]
+    first = next((d for d in compared if not d.error <= tolerance), None)
+    worst = worst_of(compared)
+    maker = next((op for op in graph.ops if first is not None and first.tensor in op.outputs), None)
+    if args.html:
+        from ..formats.whole import write_text
+        from .compare_html import report
+
+        write_text(args.html, report(args.model, source, graph, compared, first, tolerance))
+    if args.json:
+        print_json({"reference": source, "compared": len(compared), "tolerance": tolerance,
+                    "first_difference": {**asdict(first), "op": str(maker) if maker else None} if first else None,
+                    "worst": worst.error if worst else 0.0, "worst_tensor": worst.tensor if worst else None})
+        return int(first is not None)
+    if args.all:
+        print(table([(d.tensor, d.error, list(d.shape)) for d in compared], ("tensor", "error", "shape")))
+    _print(source, compared, first, worst, maker, tolerance, graph)
+    return int(first is not None)
+
+
+def _print(source: str, compared: list[Difference], first: Difference | None, worst: Difference | None, maker: Op | None,
+           tolerance: float, graph: Graph) -> None:
+    if first is None:
+        print(f"{len(compared)} tensors equal those of {source} within {tolerance:g}"
+              + (f"; the worst is {worst.tensor!r} with {worst.error:.2g}" if worst else ""))
+        return
+    print(f"first difference from {source}: tensor {first.tensor!r}, error {first.error:.3g} (allowed {tolerance:g})"
+          + (f", made by {maker}" if maker else ""))
+    print(table([("ours", list(first.shape), *first.range), (source, list(first.reference_shape), *first.reference_range)],
+                ("", "shape", "min", "max")))
+    print("\n".join(first.lines()[2:]))
+    if maker is not None:
+        errors = {d.tensor: d.error for d in compared}
+        for name in maker.inputs:
+            if name and name not in graph.constants:
+                print(f"its input {name!r}: " + (f"error {errors[name]:.3g}" if name in errors else "not compared"))
+
+
+def _graph(args: argparse.Namespace) -> tuple[Graph, float]:
+    """The model as it is to run, and the allowed difference."""
+    from ..convert import convert, read_graph
+    from ..formats import read_mnn, write_mnn
+
+    plain = Path(args.model).suffix.lower() in (".mnn", ".json")
+    graph = read_graph(args.model) if plain else convert(args.model, optimize_level=args.optimize_level)
+    if args.fp16 or args.weight_quant_bits:
+        graph = read_mnn(write_mnn(graph, fp16=args.fp16, weight_quant_bits=args.weight_quant_bits))
+    kinds = {type(c).__name__ for g in (graph, *graph.subgraphs.values()) for c in g.constants.values()}
+    found = _QUANTISED if "QuantizedWeight" in kinds else _HALF if "HalfConstant" in kinds else _PLAIN
+    same = plain and not args.fp16 and not args.weight_quant_bits and args.against is None  # the same weights on both sides
+    return graph, args.tolerance if args.tolerance is not None else _PLAIN if same else found
+
+
+def _both(args: argparse.Namespace, graph: Graph) -> tuple[str, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
+    """Name of the reference, our tensors, and its own."""
+    from ..convert import read_graph
     from ..plugins import converter_for
     from ..session import load
 
     backend = args.backend.split(",") if "," in args.backend else args.backend
-    settings = {"threads": args.threads, "precision": args.precision, "strict": args.strict}
-    if Path(args.model).suffix.lower() == ".mnn":
-        model, source = load(args.model, backend=backend, **settings), "the NumPy backend"
-        feeds = read_inputs(model.inputs, args)
-        expected = capture(load(args.model, backend="numpy"), feeds)
+    model = load(graph, backend=backend, threads=args.threads, precision=args.precision, strict=args.strict)
+    feeds = read_inputs(model.inputs, args)
+    other = args.against or args.model
+    if Path(other).suffix.lower() not in (".mnn", ".json"):
+        reference = converter_for(other).reference(other)
+        source, expected = reference.name, reference.run(feeds)
+    elif args.against is None:
+        source, expected = "the NumPy backend", capture(load(read_graph(other), backend="numpy"), feeds)
     else:
-        reference = converter_for(args.model).reference(args.model)
-        source = reference.name
-        model = load(convert(args.model, optimize_level=0), backend=backend, **settings)
-        feeds = read_inputs(model.inputs, args)
-        expected = reference.run(feeds)
-    ours = capture(model, feeds)
-    compared = [difference(name, ours[name], value) for name, value in expected.items() if name in ours]
-    first = next((d for d in compared if not d.error <= args.tolerance), None)
-    if args.json:
-        print_json({"reference": source, "compared": len(compared), "first_difference": asdict(first) if first else None,
-                    "worst": max((d.error for d in compared), default=0.0)})
-        return int(first is not None)
-    if args.all:
-        print(table([(d.tensor, d.error, list(d.shape)) for d in compared], ("tensor", "error", "shape")))
-    if first is None:
-        worst = max(compared, key=lambda d: d.error, default=None)
-        print(f"{len(compared)} tensors equal those of {source} within {args.tolerance:g}"
-              + (f"; the worst is {worst.tensor!r} with {worst.error:.2g}" if worst else ""))
-        return 0
-    print(f"first difference from {source}: tensor {first.tensor!r}, error {first.error:.3g} (allowed "
-          f"{args.tolerance:g})")
-    print(table([("ours", list(first.shape), *first.range), (source, list(first.reference_shape), *first.reference_range)],
-                ("", "shape", "min", "max")))
-    if first.worst is not None:
-        here, there = ours[first.tensor][first.worst], expected[first.tensor][first.worst]
-        print(f"worst at {list(first.worst)}: {here} here, {there} there")
-    return 1
+        source = f"{other} on {args.against_backend}"
+        expected = capture(load(read_graph(other), backend=args.against_backend), feeds)
+    return source, capture(model, feeds), expected

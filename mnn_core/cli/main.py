@@ -12,6 +12,7 @@ from ..errors import MNNError
 from ..version import __version__
 from . import bench, compare, convert, info, ops, profile, run
 from . import plugins as plugins_command
+from .parser import Parser
 
 COMMANDS = (convert, run, info, bench, profile, compare, ops, plugins_command)
 
@@ -20,7 +21,7 @@ EXIT_OK, EXIT_DIFFERENT, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line, commands of plugins included."""
-    root = argparse.ArgumentParser(
+    root = Parser(
         prog="mnn", description="Converts, runs and examines neural networks.",
         epilog="exit codes: 0 done, 1 a comparison or test failed, 2 wrong usage, 3 an error")
     root.add_argument("--version", action="version", version=f"mnn-core {__version__}")

@@ -23,9 +23,9 @@ def run(args: argparse.Namespace) -> int:
 
     plugins.load_ops()
     if args.framework:
-        known = plugins.converter(args.framework).operators()
-        rows: list[tuple[str, ...]] = sorted(known.items())
-        header: tuple[str, ...] = ("operator", "versions")
+        described = plugins.converter(args.framework).describe()
+        header: tuple[str, ...] = tuple(described[0]) if described else ("operator",)
+        rows: list[tuple[str, ...]] = [tuple(row.values()) for row in described]
     else:
         own = plugins.backend_class(args.backend).op_types() if args.backend else None
         rows = [(name, str(OP_NUMBERS.get(name, "-")), (d.compute.__doc__ or " ").strip().partition("\n")[0])
@@ -34,6 +34,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json([dict(zip(header, row)) for row in rows])
     else:
-        print(table(rows, header))
+        print(table([tuple(c if len(c) <= 100 else f"{c[:99]}…" for c in row) for row in rows], header))
         print(f"{len(rows)} operators")
     return 0

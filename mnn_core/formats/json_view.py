@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelFormatError
+from ..errors import MNNError, ModelFormatError
 from ..ir import Graph, Op, Region, TensorInfo
 from .weights import HalfConstant, QuantizedWeight
 from .whole import write_text
@@ -25,10 +25,22 @@ def write_json(graph: Graph, path: str | Path | None = None) -> str:
 
 
 def read_json(source: str | Path) -> Graph:
-    """A graph from a JSON file (Path) or JSON text (str). Raises ModelFormatError for text of another kind."""
+    """A graph from a JSON file (Path) or JSON text (str), of this form or MNN's own.
+
+    Raises ModelFormatError for text of another kind.
+    """
     text = source.read_text(encoding="utf-8", errors="surrogateescape") if isinstance(source, Path) else source
     try:
-        return _read_graph(json.loads(text))
+        data = json.loads(text)
+        if isinstance(data, dict) and "oplists" in data:
+            from .mnn_json import tables_of
+            from .reader import read_tables
+
+            return read_tables(tables_of(data), source.name if isinstance(source, Path) else "JSON",
+                               source if isinstance(source, Path) else None)
+        return _read_graph(data)
+    except MNNError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         name = source.name if isinstance(source, Path) else "JSON"
         raise ModelFormatError(f"{name}: not a model in JSON form: {error!r}") from error

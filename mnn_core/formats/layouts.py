@@ -112,8 +112,15 @@ def _caffe(op: Op) -> bool:
     return bool(op.attrs.get("outMaxVal", 0) or op.attrs.get("topK", 1) > 1 or op.attrs.get("axis", 0) == 10000)
 
 
-def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:
+def blocked_inputs(graph: Graph) -> list[str]:
+    """Inputs that are images: those of four dimensions."""
+    return [i.name for i in graph.inputs if i.shape is not None and len(i.shape) == 4]
+
+
+def to_formats(graph: Graph, keep: bool = True) -> tuple[list[Op], dict[str, str]]:
     """The ops of a graph with ConvertTensor ops, so that MNN's image ops get NC4HW4 and all others NCHW.
+
+    keep: inputs and outputs are NCHW; otherwise images come in NC4HW4, and outputs are as the ops make them.
 
     Elementwise ops of one input stay in NC4HW4 behind an image op. Conversions between NCHW and NHWC become permutations.
     Also returns the tensors that came in: new name -> the tensor that is the same but for its format.
@@ -121,6 +128,9 @@ def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:
     ops: list[Op] = []
     blocked: dict[str, str] = {}  # tensor -> its name in NC4HW4
     plain = {i.name: i.name for i in graph.inputs} | {n: n for n in graph.constants}  # tensor -> its name in NCHW
+    if not keep:
+        blocked = {n: n for n in blocked_inputs(graph)}
+        plain = {n: n for n in plain if n not in blocked}
     ranks = {i.name: len(i.shape) for i in graph.inputs if i.shape is not None}
     outputs = {o.name for o in graph.outputs}
     fresh = Names(graph.tensor_names()).fresh
@@ -134,7 +144,7 @@ def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:
 
     def as_plain(name: str) -> str:
         if name and name not in plain:
-            plain[name] = name if name in outputs else fresh(f"{name}__nchw")
+            plain[name] = name if keep and name in outputs else fresh(f"{name}__nchw")
             ops.append(Op("ConvertTensor", [blocked[name]], [plain[name]], {"source": "NC4HW4", "dest": "NCHW"},
                           name=f"{name}__nchw"))
         return plain.get(name, "")
@@ -145,7 +155,7 @@ def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:
             ranks.update(dict.fromkeys(op.outputs, ranks[op.inputs[0]]))
         if op.type in IMAGE_OPS or (follows and op.inputs[0] in blocked):
             inputs = [as_blocked(op.inputs[0]), *map(as_plain, op.inputs[1:])]
-            made = [fresh(f"{n}__c4") if n in outputs else n for n in op.outputs]
+            made = [fresh(f"{n}__c4") if keep and n in outputs else n for n in op.outputs]
             ops.append(replace(op, inputs=inputs, outputs=made))
             blocked.update(zip(op.outputs, made))
             continue
@@ -159,7 +169,7 @@ def to_formats(graph: Graph) -> tuple[list[Op], dict[str, str]]:
             op = Op("Permute", inputs, op.outputs, {"dims": dims}, name=op.name)
         ops.append(replace(op, inputs=inputs))
         plain.update(zip(op.outputs, op.outputs))
-    for info in graph.outputs:
+    for info in graph.outputs if keep else ():
         as_plain(info.name)
     twins = {made: name for where in (blocked, plain) for name, made in where.items() if made != name}
     return ops, twins

@@ -79,7 +79,8 @@ class Columns:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        rows, columns = (*self.matrix.shape, 1)[:2]
+        rows = self.matrix.shape[0]
+        columns = self.matrix.shape[1] if len(self.matrix.shape) > 1 else 1
         return (rows, columns, 1, 1) if self.swapped else (columns, rows, 1, 1)
 
     def packed(self) -> Constant | None:

@@ -79,7 +79,7 @@ def _half_quadratic(flat: np.ndarray, low: np.ndarray, scale: np.ndarray, last: 
     """The value of code 0 of each group that makes the sum of |error|^0.7 small.
 
     Badri, Shaji: Half-Quadratic Quantization of Large Machine Learning Models (2023): the error is split off by a
-    shrinkage that favours few large errors, and the zero point fitted to the rest, in turns. A group keeps the best it has seen.
+    shrinkage that favours few large errors, and the zero point fitted to the rest, in turns. A group keeps the best of them.
     """
     power, beta = 0.7, 10.0
     best, current = low.copy(), low

@@ -50,14 +50,18 @@ def read_mnn(source: str | Path | bytes, name: str | None = None) -> Graph:
         decoder = Decoder(buffer, name)
         if decoder.size < 8 or decoder.size % 4:  # FlatBuffers are padded to whole words
             raise decoder.fail(f"it has {decoder.size} bytes; a whole file has a multiple of 4")
-        net = decoder.root("Net")
-        if "oplists" not in net or "tensorName" not in net:
-            raise decoder.fail("it has no list of ops or tensors")
-        return _Reader(net, name, path).graph()
+        return read_tables(decoder.root("Net"), name, path)
     except MNNError as error:
         if isinstance(error, ModelFormatError):
             raise
         raise ModelFormatError(f"{name}: {error}") from error
+
+
+def read_tables(net: Mapping[str, Any], name: str, path: Path | None) -> Graph:
+    """A graph from the root table of a file, as the Decoder gives it."""
+    if "oplists" not in net or "tensorName" not in net:
+        raise ModelFormatError(f"{name}: not a valid model file: it has no list of ops or tensors")
+    return _Reader(net, name, path).graph()
 
 
 #: What an interface can declare beside tensors.
@@ -201,6 +205,8 @@ class _Reader:
         info = net.get("extraInfo", {})
         if "version" in info:
             graph.extra["version"] = info["version"]
+        if info.get("name"):
+            graph.extra["authCode"] = info["name"]
         if len(info.get("buffer", ())):
             nested = Decoder(np.ascontiguousarray(info["buffer"]).view(np.uint8), f"{self.name}: metadata").root("Extra")
             graph.metadata = {a.get("key", ""): a.get("s", "") for a in nested.get("attr", ())}

@@ -25,7 +25,7 @@ _NAMES = {enum: {number: name for name, number in members.items()} for enum, mem
 _PARAMETER_NAMES = {number: name for name, number in PARAMETERS.items()}
 
 #: Integer vectors of these tables are data, not attributes: they stay arrays.
-_DATA_TABLES = frozenset({"Blob", "IDSTQuan"})
+DATA_TABLES = frozenset({"Blob", "IDSTQuan"})
 
 
 class Decoder:
@@ -140,7 +140,7 @@ class Decoder:
             if field.kind == "vector_of_enum":
                 self.spend(4 * length)
                 return tuple(_NAMES[field.type].get(v, v) for v in values.tolist())
-            if table in _DATA_TABLES and field.name != "dims" and field.name != "external":
+            if table in DATA_TABLES and field.name != "dims" and field.name != "external":
                 return values
             if field.scalar in ("int32", "int64"):
                 self.spend(dtype.itemsize * length)

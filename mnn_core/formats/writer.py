@@ -17,7 +17,8 @@ from . import extra as extras
 from .blobs import blob_of
 from .compat import for_mnn
 from .encoder import Encoder
-from .layouts import to_formats
+from .foreign import parameters
+from .layouts import blocked_inputs, to_formats
 from .names import Names
 from .op_weights import CONVOLUTIONS, put_weights
 from .packing import Packing
@@ -29,8 +30,6 @@ from .whole import WholeFiles, release
 VERSION = "3.6.1"
 #: Constants of fewer elements stay inside the file when weights are external, as mnnconvert does.
 _EXTERNAL_FROM = 1024
-#: Ops and parameter tables that MNN 3.6.1 does not have; they are stored as Extra ops.
-_TOO_NEW = frozenset({"FusedLinear", "GatedRMSNorm"})
 #: Attributes that name a subgraph.
 _BODIES = ("then_graph", "else_graph", "cond_graph", "body_graph")
 _NO_TABLE = frozenset({"NONE", None})
@@ -48,6 +47,7 @@ def write_mnn(
     hqq: bool = False,
     convert_matmul_to_conv: bool | None = None,
     align_denormalized: bool = False,
+    keep_input_format: bool = True,
     save_external_data: bool = False,
 ) -> bytes:
     """Writes a graph as a `.mnn` file that MNN 3.6 loads too; returns its bytes, or none if they went to a path.
@@ -56,8 +56,8 @@ def write_mnn(
     products and recurrent layers as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point, weight_quant_block with
     a scale for so many input channels, weight_quant_scale_bits of 16 with short scales, hqq with better zero points.
     convert_matmul_to_conv: products with a constant matrix become 1x1 convolutions; None: if their weights are packed.
-    align_denormalized: weights that are no normal floats become 0. save_external_data: weights go to `<path>.weight`, and are
-    never in memory all at once. Files appear whole or not at all. Ops whose attributes MNN's tables cannot hold are stored as
+    align_denormalized: weights that are no normal floats become 0. keep_input_format=False: images come in and go out in NC4HW4.
+    save_external_data: weights go to `<path>.weight`, and are never in memory all at once. Files appear whole or not at all. Ops whose attributes MNN's tables cannot hold are stored as
     Extra ops, which MNN loads but cannot run.
 
     Raises GraphError for a graph that is inconsistent or cannot be stored, OSError if a file cannot be written.
@@ -69,11 +69,11 @@ def write_mnn(
     if path is None:
         if save_external_data:
             raise GraphError("external weights need a path to stand beside")
-        return Encoder().finish("Net", _Writer(graph, packing, products).net())
+        return Encoder().finish("Net", _Writer(graph, packing, products, keep=keep_input_format).net())
     target = Path(path)
     with WholeFiles() as files:
         outside = files.open(target.with_name(f"{target.name}.weight")) if save_external_data else None
-        chunks = Encoder().chunks("Net", _Writer(graph, packing, products, outside).net())
+        chunks = Encoder().chunks("Net", _Writer(graph, packing, products, outside, keep_input_format).net())
         file = files.open(target)
         for chunk in chunks:
             file.write(chunk)
@@ -83,10 +83,11 @@ def write_mnn(
 
 
 class _Writer:
-    """outside: the open file of external weights, or None."""
+    """outside: the open file of external weights, or None. keep: inputs and outputs are NCHW."""
 
-    def __init__(self, graph: Graph, packing: Packing, products: bool, outside: BinaryIO | None = None) -> None:
-        self.graph, self.packing, self.products, self.outside = graph, packing, products, outside
+    def __init__(self, graph: Graph, packing: Packing, products: bool, outside: BinaryIO | None = None,
+                 keep: bool = True) -> None:
+        self.graph, self.packing, self.products, self.outside, self.keep = graph, packing, products, outside, keep
         self.outside_bytes = 0
 
     def net(self) -> dict[str, Any]:
@@ -108,7 +109,8 @@ class _Writer:
         if described:
             net["extraTensorDescribe"] = tuple(described)
         net["tensorName"] = tuple(names)
-        net["extraInfo"] = {"version": graph.extra.get("version", VERSION), "buffer": self.metadata()}
+        named = {"name": graph.extra["authCode"]} if "authCode" in graph.extra else {}
+        net["extraInfo"] = {**named, "version": graph.extra.get("version", VERSION), "buffer": self.metadata()}
         return net
 
     def metadata(self) -> np.ndarray:
@@ -140,13 +142,15 @@ class _Writer:
             return -1 if not name else names.setdefault(name, len(names))
 
         nodes = []
+        keep = self.keep or graph.inputs is not self.graph.inputs  # subgraphs go by NCHW
+        images = () if keep else blocked_inputs(graph)
         for info in graph.inputs:
-            main: dict[str, Any] = {"dtype": dtype_name(_computed(info)), "dformat": "NCHW"}
+            main: dict[str, Any] = {"dtype": dtype_name(_computed(info)), "dformat": "NC4HW4" if info.name in images else "NCHW"}
             if info.shape:
                 main["dims"] = tuple(-1 if d is None else d for d in info.shape)
             nodes.append({"type": "Input", "name": info.name, "outputIndexes": (index(info.name),), "main_type": "Input",
                           "main": main})
-        formatted, twins = to_formats(graph)
+        formatted, twins = to_formats(graph, keep)
         ops = [self.node(op, graph) for op in formatted]
         fresh = Names(n for _, inputs, outputs in ops for n in (*inputs, *outputs)).fresh
         read = {n for _, inputs, _ in ops for n in inputs} | {o.name for o in graph.outputs}
@@ -196,16 +200,9 @@ class _Writer:
             return {**node, "type": kind, "main_type": "Extra", "main": table}, inputs, op.outputs
         if op.type == "Where":  # without a table, MNN returns a row for every element
             return {**node, "type": "Where", "main_type": "Extra", "main": {}}, op.inputs, op.outputs
-        param = op.param or schema.parameter_table(op.type)
-        if op.type == "ScatterNd" and op["opType"] is None:
-            param = None
-        fields = {f.name for f in schema.TABLES.get(param or "", ())}
-        if "common" in fields:
-            fields |= {f.name for f in schema.TABLES[f"{param}Common"]}
-        attrs = {k: v for k, v in op.attrs.items() if v is not None}
-        foreign = [k for k in attrs if k not in fields]
-        weights = put_weights(self.packed(op, graph), self.stored, param or "") if op.type in schema.OP_NUMBERS else None
-        if op.type not in schema.OP_NUMBERS or op.type in _TOO_NEW or foreign or weights is None:
+        param, attrs, fits = parameters(op)
+        weights = put_weights(self.packed(op, graph), self.stored, param or "") if fits else None
+        if weights is None:
             engine, _, kind = op.type.rpartition(".")
             table = extras.extra_of(engine or extras.ENGINE, kind, attrs)
             return {**node, "type": "Extra", "main_type": "Extra", "main": table}, op.inputs, op.outputs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ..errors import GraphError
 from ..ir import Graph
@@ -28,15 +28,23 @@ PASSES: tuple[Pass, ...] = (
     convolution_pad, convolution_affine, convolution_activation, matmul_bias, dead_code,
 )
 
+#: Names of passes that run with transformer_fuse only, and of those that training must do without.
+TRANSFORMER: frozenset[str] = frozenset()
+TRAINING: frozenset[str] = frozenset({"convolution-affine", "identity"})
+
+#: Told after each pass that changed something: its name, the graph, and the number of changes.
+Observer = Callable[[str, Graph, int], None]
+
 #: A pass that moves an op down moves it by one place; nothing sensible needs more rounds than this.
 _MAX_ROUNDS = 400
 
 
-def optimize(graph: Graph, level: int = 1, skip: Collection[str] = (), extra: Iterable[Pass] = ()) -> int:
+def optimize(graph: Graph, level: int = 1, skip: Collection[str] = (), extra: Iterable[Pass] = (),
+             observe: Observer | None = None) -> int:
     """Rewrites a graph and its subgraphs in place until no pass changes anything; returns the number of changes.
 
     level: 0 does nothing, 1 and 2 run everything. skip: names of passes to leave out. extra: passes of plugins, run after
-    the built-in ones. Results stay the same up to rounding. Raises GraphError if a pass leaves an inconsistent graph.
+    the built-in ones. observe: see Observer. Results stay the same up to rounding. Raises GraphError if a pass leaves an inconsistent graph.
     """
     if level <= 0:
         return 0
@@ -44,7 +52,12 @@ def optimize(graph: Graph, level: int = 1, skip: Collection[str] = (), extra: It
     total = 0
     for g in (graph, *graph.subgraphs.values()):
         for _ in range(_MAX_ROUNDS):
-            changed = sum(p.run(g) for p in passes)
+            changed = 0
+            for p in passes:
+                count = p.run(g)
+                changed += count
+                if count and observe is not None:
+                    observe(p.name, g, count)
             total += changed
             if not changed:
                 break

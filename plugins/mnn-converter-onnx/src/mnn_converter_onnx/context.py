@@ -29,6 +29,7 @@ class Context:
     folder: Path | None
     root: Graph
     allow_custom_op: bool = False
+    for_training: bool = False
     custom: dict[tuple[str, str], str] = field(default_factory=dict)
     opsets: dict[str, int] = field(default_factory=dict)
     functions: dict[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict)

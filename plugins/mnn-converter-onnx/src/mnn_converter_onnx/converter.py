@@ -34,14 +34,14 @@ class OnnxConverter(Converter):
         """Reads an `.onnx` file, its bytes, or an onnx.ModelProto.
 
         options: allow_custom_op=True keeps operators that nobody knows; folder=PATH: where the external data of a model
-        given as bytes or ModelProto lies. Raises ModelFormatError and ConversionError.
+        given as bytes or ModelProto lies; for_training=True keeps batch normalisations and Dropout. Raises ModelFormatError and ConversionError.
         """
         load_rules()
         plugins.load_ops()
         model, folder = _read(source)
         folder = Path(options["folder"]) if options.get("folder") is not None else folder
         try:
-            return _convert(model, folder, bool(options.get("allow_custom_op")))
+            return _convert(model, folder, bool(options.get("allow_custom_op")), bool(options.get("for_training")))
         except GraphError as error:
             raise ModelFormatError(f"the model makes no consistent graph: {error}") from error
 
@@ -49,10 +49,17 @@ class OnnxConverter(Converter):
         load_rules()
         return rules.table()
 
-    def reference(self, source: str | Path) -> Reference:
+    def describe(self) -> list[dict[str, str]]:
+        from .describe import rows
+
+        load_rules()
+        plugins.load_ops()
+        return rows()
+
+    def reference(self, source: str | Path | bytes | Any, every: bool = True) -> Reference:
         from .reference import OnnxRuntime
 
-        return OnnxRuntime(Path(source))
+        return OnnxRuntime(source, every)
 
 
 def _read(source: Any) -> tuple[onnx.ModelProto, Path | None]:
@@ -87,7 +94,7 @@ def _has_broken_text(message: Any) -> bool:
     return False
 
 
-def _convert(model: onnx.ModelProto, folder: Path | None, allow_custom_op: bool) -> Graph:
+def _convert(model: onnx.ModelProto, folder: Path | None, allow_custom_op: bool, for_training: bool = False) -> Graph:
     opsets = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
     if not opsets:
         raise ModelFormatError("the model imports no operator set; it is damaged, or older than ONNX 1.0")
@@ -96,7 +103,7 @@ def _convert(model: onnx.ModelProto, folder: Path | None, allow_custom_op: bool)
         raise ConversionError(f"the model uses operator set {version} of ONNX; supported: {_OPSETS[0]} to {_OPSETS[1]}"
                               " (export it again with a lower opset_version, or upgrade the onnx package)")
     graph = Graph(name=model.graph.name)
-    context = Context(model, folder, graph, allow_custom_op, opsets=opsets)
+    context = Context(model, folder, graph, allow_custom_op, opsets=opsets, for_training=for_training)
     context.custom = {_split(d.onnx): name for name, d in all_ops().items() if d.onnx}
     context.functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
     context.taken = {n for node in model.graph.node for n in node.output}

@@ -54,6 +54,11 @@ def find(domain: str, op_type: str, version: int) -> Rule | None:
     return None
 
 
+def all_rules() -> dict[tuple[str, str], list[Rule]]:
+    """(domain, operator) -> its rules."""
+    return _rules
+
+
 def table() -> dict[str, str]:
     """Every operator that has a rule -> the versions that are converted."""
     found = {}

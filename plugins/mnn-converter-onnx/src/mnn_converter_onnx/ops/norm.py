@@ -25,6 +25,10 @@ def batch_normalization(node: Node, b: Builder) -> None:
         wide = [np.asarray(v, np.float64) for v in values]
         if len({v.shape for v in wide}) != 1 or wide[0].ndim != 1:
             raise ModelFormatError(f"{node}: its parameters have shapes {[list(v.shape) for v in wide]}; expected one length")
+        if b.context.for_training:
+            fields = dict(zip(("slopeData", "biasData", "meanData", "varData"), (v.astype(np.float32) for v in wide)))
+            b.op("BatchNorm", [x], node.outputs[:1], channels=len(wide[0]), epsilon=epsilon, **fields)
+            return
         with np.errstate(all="ignore"):
             factor = wide[0] / np.sqrt(wide[3] + epsilon)
             shift = wide[1] - wide[2] * factor

@@ -21,7 +21,8 @@ def identity(node: Node, b: Builder) -> None:
     training = b.value(node.input(2)) if node.input(2) else np.zeros(())
     if node.op_type == "Dropout" and (training is None or training.any()):
         raise Unsupported("Dropout with training_mode is not supported")
-    b.op("Identity", [x], node.outputs[:1])
+    kept = node.op_type == "Dropout" and b.context.for_training
+    b.op("Dropout" if kept else "Identity", [x], node.outputs[:1])
     if node.output(1):
         b.op("Fill", [b.shape_of(x), b.const(np.int32(1))], [node.output(1)],
              dtype=np.bool_ if node.version >= 10 else b.dtype(x))

@@ -1,0 +1,38 @@
+"""Ops of a graph that the real MNN cannot run: they are stored as Extra ops of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import Graph, Op, schema
+from .compat import for_mnn
+from .op_weights import VECTORS
+
+#: Ops and parameter tables that MNN 3.6.1 does not have.
+_TOO_NEW = frozenset({"FusedLinear", "GatedRMSNorm"})
+
+
+def parameters(op: Op) -> tuple[str | None, dict[str, Any], bool]:
+    """The parameter table of an op, the attributes that are set, and whether MNN's op can hold them all."""
+    param = op.param or schema.parameter_table(op.type)
+    if op.type == "ScatterNd" and op["opType"] is None:
+        param = None
+    fields = {f.name for f in schema.TABLES.get(param or "", ())}
+    if "common" in fields:
+        fields |= {f.name for f in schema.TABLES[f"{param}Common"]}
+    attrs = {k: v for k, v in op.attrs.items() if v is not None}
+    return param, attrs, op.type in schema.OP_NUMBERS and op.type not in _TOO_NEW and not any(k not in fields for k in attrs)
+
+
+def foreign_ops(graph: Graph) -> list[Op]:
+    """The ops that a file of this graph holds as Extra ops, subgraphs included."""
+    found = []
+    for part in (graph, *graph.subgraphs.values()):
+        for op in for_mnn(part).ops:
+            if op.type.startswith("Unknown<") or (op.type == "Raster" and not op.attrs.get("fill")):
+                continue
+            param, _, fits = parameters(op)
+            weights = op.inputs[1 : 1 + len(VECTORS.get(param or "", ()))]
+            if op.type == "Extra" or not fits or (op.type != "LayerNorm" and any(n and n not in part.constants for n in weights)):
+                found.append(op)
+    return found
