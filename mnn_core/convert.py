@@ -54,17 +54,17 @@ def convert(
     object. The target appears whole or not at all.
 
     Rewriting: optimize_level 0 rewrites nothing. optimize_prefer (0 normal, 1 small, 2 fast) is accepted as MNN has it; no
-    pass of ours trades size for speed. skip_passes: names of passes to leave out. on_pass(name, graph, changes) is called after each
-    pass that changed something. transformer_fuse: also the passes that make single ops of attention and the like.
-    for_training: keep batch normalisations and Dropout. keep_input_format=False: images go in and out in NC4HW4.
-    batch: the first dimension of inputs that leave it open. save_static_model: fix the shapes, those that the model leaves open
-    by input_shapes (name -> shape), and compute what follows from them.
+    pass of ours trades size for speed. skip_passes: names of passes to leave out. on_pass(name, graph, changes) is called
+    before the passes, with no name, and after each pass that changed something. transformer_fuse: also the passes that make
+    single ops of attention and the like. for_training: keep batch normalisations and Dropout. keep_input_format=False: images
+    go in and out in NC4HW4. batch: the first dimension of inputs that leave it open. save_static_model: fix the shapes, those
+    that the model leaves open by input_shapes (name -> shape), and compute what follows from them.
 
     Weights: fp16: as 16-bit floats. weight_quant_bits: as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point,
-    weight_quant_block with a scale for so many input channels, weight_quant_scale_bits=16 with scales as 16-bit floats, hqq with
-    the zero points of half-quadratic quantisation. convert_matmul_to_conv: products with a constant matrix become 1x1
-    convolutions, which is done by itself where their weights are packed. align_denormalized: weights too small for a normal float
-    become 0. save_external_data: weights in a file of their own, `target`.weight.
+    weight_quant_block with a scale for so many input channels, weight_quant_scale_bits=16 with scales as 16-bit floats, hqq
+    with the zero points of half-quadratic quantisation. convert_matmul_to_conv: products with a constant matrix become 1x1
+    convolutions, which is done by itself where their weights are packed. align_denormalized: weights too small for a normal
+    float become 0. save_external_data: weights in a file of their own, `target`.weight.
 
     biz_code, auth_code: free text. verify: run the result and its source on random inputs (of input_shapes, if given) and raise
     ConversionError, before anything is written, if they differ; keep: write all the same. on_verified is called with what was
@@ -81,8 +81,8 @@ def convert(
     graph = read_graph(source, converter, **options)
     if batch is not None:
         set_batch(graph, batch)
-    if hasattr(on_pass, "start"):
-        on_pass.start(graph)
+    if on_pass is not None:
+        on_pass("", graph, 0)
     optimize(graph, optimize_level, {*skip_passes, *(() if transformer_fuse else TRANSFORMER)}, plugins.passes(), on_pass)
     if save_static_model:
         make_static(graph, input_shapes)

@@ -49,4 +49,4 @@ class Converter(ABC):
 
         Raises ConversionError where the runtime is not installed, or cannot load the model.
         """
-        raise ConversionError(f"the {self.id} converter knows no runtime to compare {source} with")
+        raise ConversionError(f"the {self.id} converter knows no runtime to compare {source!s} with")

@@ -46,7 +46,7 @@ def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
         raise ConversionError(f"{path}: expected lines like `input_names = a,b` and `input_dims = 1x3x224x224,1x10`: "
                               f"{error}") from error
     if not shapes:
-        raise ConversionError(f"{path}: it names no inputs; expected lines like `input_names = x` and `input_dims = 1x3x224x224`")
+        raise ConversionError(f"{path}: it names no inputs; expected lines like `input_names = x` and `input_dims = 1x3x8x8`")
     return shapes
 
 

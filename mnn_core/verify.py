@@ -94,9 +94,7 @@ def random_feeds(infos: Sequence[TensorInfo], shapes: Mapping[str, Sequence[int]
     """Random inputs by name: normal floats, whole numbers from 0 to `top`; dimensions of one name are equal."""
     rng, named, feeds = np.random.default_rng(0), dict[str, int](), dict[str, Any]()
     for info in infos:  # dimensions that are given count for others of the same name
-        for name, size in zip(info.dim_names, shapes.get(info.name, ())):
-            if name:
-                named[name] = int(size)
+        named.update({n: int(size) for n, size in zip(info.dim_names, shapes.get(info.name, ())) if n})
     for info in infos:
         dims = []
         for axis, size in enumerate(info.shape or ()):

@@ -15,12 +15,13 @@ HEAD = """# ONNX operators
 
 Written by `python tools/gen_docs.py` from the conversion rules; do not edit. `mnn ops --framework onnx` prints the same.
 
-{count} operators are converted by rules of their own. Beside them, functions of a model and operators that the ONNX standard defines as
-functions of others are expanded, and registered ops (`mnn_core.register_op(..., onnx="domain.Name")`) are taken as they are.
+{count} operators are converted by rules of their own. Beside them, functions of a model and operators that the ONNX standard
+defines as functions of others are expanded, and registered ops (`mnn_core.register_op(..., onnx="domain.Name")`) are taken as
+they are.
 
 *opsets*: versions of the domain's operator set. *MNN*: whether the real MNN 3.6 runs the result: "some forms" needs ops or
-attributes of this engine for others, which files hold as Extra ops; `mnn convert` names them. *not*: what is refused, with that reason,
-before anything is written; "..." stands for a value of the model.
+attributes of this engine for others, which files hold as Extra ops; `mnn convert` names them. *not*: what is refused, with that
+reason, before anything is written; "..." stands for a value of the model.
 """
 
 
@@ -34,7 +35,8 @@ def page() -> str:
         domains.setdefault(row["operator"].rpartition(".")[0], []).append(row)
     parts = [HEAD.format(count=len(rows))]
     for domain, found in domains.items():
-        parts.append(f"## {domain or 'ai.onnx'} ({len(found)})\n\n| operator | opsets | MNN | notes |\n|---|---|---|---|\n" + "".join(
+        head = f"## {domain or 'ai.onnx'} ({len(found)})\n\n| operator | opsets | MNN | notes |\n|---|---|---|---|\n"
+        parts.append(head + "".join(
             f"| {r['operator'].rpartition('.')[2]} | {r['opsets']} | {r['mnn']} | {_cell(r['notes'])} |\n" for r in found))
     return "\n".join(parts)
 

@@ -27,8 +27,8 @@ def add(commands: Any) -> None:
                      "mnn compare model.onnx --shape 1,3,224,224 --html report.html\n  mnn compare model.mnn --against "
                      "model.onnx\n  mnn compare model.onnx --fp16")
     parser.add_argument("model")
-    parser.add_argument("--against", metavar="FILE", help="the reference: a model file of a framework, or a .mnn file, which runs on "
-                        "--against-backend")
+    parser.add_argument("--against", metavar="FILE", help="the reference: a model file of a framework, or a .mnn file, which "
+                        "runs on --against-backend")
     parser.add_argument("--against-backend", default="numpy", metavar="ID", help="backend of a .mnn reference (default: numpy)")
     parser.add_argument("--fp16", action="store_true", help="convert with weights as 16-bit floats first")
     parser.add_argument("--weight-quant-bits", type=int, choices=range(2, 9), metavar="2..8",
@@ -37,8 +37,8 @@ def add(commands: Any) -> None:
                         help="how to convert: 0 keeps every tensor (default)")
     add_input_options(parser)
     add_model_options(parser)
-    parser.add_argument("--tolerance", type=float, help="largest difference, relative to the largest value (default: 1e-3; 2e-2 "
-                        "with weights of 16 bits, 0.2 with fewer)")
+    parser.add_argument("--tolerance", type=float, metavar="X", help="largest difference, relative to the largest value "
+                        "(default: 1e-3; 2e-2 with weights of 16 bits, 0.2 with fewer)")
     parser.add_argument("--all", action="store_true", help="list every compared tensor")
     parser.add_argument("--html", metavar="FILE", help="write a report with a picture of the graph around the difference")
     parser.add_argument("--json", action="store_true")

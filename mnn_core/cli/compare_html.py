@@ -26,7 +26,8 @@ def report(model: str, reference: str, graph: Graph, compared: Sequence[Differen
     worst = max((d.error for d in compared), default=0.0)
     parts = [f"<h1>{escape(title)}</h1>"]
     if first is None:
-        parts.append(f'<p class="good">{len(compared)} tensors agree within {tolerance:g}; the largest error is {worst:.3g}.</p>')
+        parts.append(f'<p class="good">{len(compared)} tensors agree within {tolerance:g}; the largest error is '
+                     f"{worst:.3g}.</p>")
     else:
         parts.append(f'<p class="wrong">The first difference is tensor <b>{escape(first.tensor)}</b>: error {first.error:.3g} '
                      f"(allowed {tolerance:g}).</p><ul>")
@@ -34,7 +35,7 @@ def report(model: str, reference: str, graph: Graph, compared: Sequence[Differen
         parts.append("</ul>")
     focus = first.tensor if first is not None else (max(compared, key=lambda d: d.error).tensor if compared else "")
     parts += [f"<h2>The graph around {escape(focus)}</h2>", picture(graph, focus, {d.tensor: d for d in compared}, tolerance),
-              "<p>Green ops agree, red ones do not, grey ones were not compared. Numbers are errors relative to the largest value.</p>",
+              "<p>Green ops agree, red ones do not, grey ones were not compared. Errors are relative to the largest value.</p>",
               "<h2>All compared tensors, in the order of computation</h2>",
               "<table><tr><th>tensor</th><th>error</th><th>absolute</th><th>worst at</th><th>shape</th><th>range here</th>"
               "<th>range there</th></tr>"]

@@ -53,7 +53,7 @@ def _what(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--MNNModel", dest="mnn_model", metavar="TARGET", help="the target")
     group.add_argument("--JsonFile", dest="json_file", metavar="FILE", help="with a .mnn source: write it as MNN's JSON")
     group.add_argument("--info", action="store_true", help="show the source's interface and metadata, as `mnn info`")
-    group.add_argument("--OP", action="store_true", help="list the operators that the source's framework may have (see mnn ops)")
+    group.add_argument("--OP", action="store_true", help="list the operators that sources may have (see mnn ops)")
     group.add_argument("--targetVersion", dest="target_version", metavar="V", help="MNN version to write for: 3.6 or newer")
 
 
@@ -102,11 +102,11 @@ def _graph(group: Any) -> None:
 
 def _checks(group: Any) -> None:
     group.add_argument("--verify", action=argparse.BooleanOptionalAction, default=None,
-                       help="compare with the source in its own runtime, on random inputs (default: if onnxruntime is installed, "
-                            "for ONNX sources up to 500 MB)")
+                       help="compare with the source in its own runtime, on random inputs (default: if onnxruntime is "
+                            "installed, for ONNX sources up to 500 MB)")
     group.add_argument("--keep", action="store_true", help="write the target although a check failed; the exit code stays 1")
     group.add_argument("--testdir", metavar="DIR", help="compare with stored results: input.json and a .txt of each tensor")
-    group.add_argument("--testconfig", metavar="FILE", help="how to run them: JSON like {\"backend\": \"numpy\", \"threads\": 2}")
+    group.add_argument("--testconfig", metavar="FILE", help='how to run them: JSON like {"backend": "numpy"}')
     group.add_argument("--threshold", "--thredhold", type=float, default=0.01, metavar="X",
                        help="allowed relative error of --testdir (default: 0.01)")
 
@@ -134,7 +134,8 @@ def run(args: argparse.Namespace) -> int:
         return ops.run(argparse.Namespace(framework=(args.framework or "onnx").lower(), backend=None, json=args.json))
     if args.source is not None and args.model_file is not None and args.target is None:
         args.target, args.source = args.source, None
-    source, target = args.source or args.model_file, args.target or args.mnn_model
+    source = args.source if args.source is not None else args.model_file
+    target = args.target if args.target is not None else args.mnn_model
     if source is None:
         return usage("the source is missing")
     if args.info or args.json_file:
@@ -256,7 +257,7 @@ def _convert(args: argparse.Namespace, source: str, target: str) -> int:
         if verification is not None:
             print(verification, file=sys.stderr)
         if foreign:
-            print(f"the real MNN cannot run: {', '.join(foreign)} (stored as Extra ops, which this engine runs)", file=sys.stderr)
+            print(f"the real MNN cannot run: {', '.join(foreign)} (stored as Extra ops, for this engine)", file=sys.stderr)
     return int(bool(verification is not None and verification.failed) or bool(args.testdir and failed))
 
 

@@ -45,7 +45,7 @@ def check(graph: Graph, folder: Path, config: str | None, threshold: float) -> s
     for name, shape in inputs.items():
         values = _numbers(folder, name, dtypes[name])
         if values.size != np.prod(shape, dtype=np.int64):
-            raise InputError(f"{name}.txt holds {values.size} numbers; its shape {shape} needs {np.prod(shape, dtype=np.int64)}")
+            raise InputError(f"{name}.txt holds {values.size} numbers, which do not fill its shape {shape}")
         feeds[name] = values.reshape(shape)
     allowed = {k: settings[k] for k in ("backend", "threads", "precision") if k in settings}
     results = load(graph, **{"backend": "cpu", **allowed}).run(feeds, outputs)

@@ -11,7 +11,7 @@ _SHOWN = 20
 
 
 class Trace:
-    """Called after each pass that changed something; prints the difference from what it saw of the graph before."""
+    """Called before all passes and after each that changed something; prints the difference from the time before."""
 
     def __init__(self) -> None:
         self.before: dict[int, Counter[str]] = {}
@@ -19,6 +19,9 @@ class Trace:
     def __call__(self, name: str, graph: Graph, changes: int) -> None:
         after = Counter(map(_line, graph.ops))
         before = self.before.get(id(graph))
+        if not name:
+            self.before = {id(part): Counter(map(_line, part.ops)) for part in (graph, *graph.subgraphs.values())}
+            return
         print(f"pass {name}: {changes} changes, {len(graph.ops)} ops", file=sys.stderr)
         if before is not None:
             gone, made = before - after, after - before
@@ -28,11 +31,6 @@ class Trace:
                 if lines.total() > _SHOWN:
                     print(f"  {sign} ... {lines.total() - _SHOWN} more", file=sys.stderr)
         self.before[id(graph)] = after
-
-    def start(self, graph: Graph) -> None:
-        """Notes the graph as it is before any pass."""
-        for part in (graph, *graph.subgraphs.values()):
-            self.before[id(part)] = Counter(map(_line, part.ops))
 
 
 def _line(op: Op) -> str:

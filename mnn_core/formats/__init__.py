@@ -8,4 +8,5 @@ from .reader import read_mnn
 from .weights import HalfConstant, QuantizedWeight, half
 from .writer import write_mnn
 
-__all__ = ["HalfConstant", "QuantizedWeight", "foreign_ops", "half", "quantize", "read_json", "read_mnn", "write_json", "write_mnn"]
+__all__ = ["HalfConstant", "QuantizedWeight", "foreign_ops", "half", "quantize", "read_json", "read_mnn", "write_json",
+           "write_mnn"]

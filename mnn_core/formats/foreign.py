@@ -33,6 +33,7 @@ def foreign_ops(graph: Graph) -> list[Op]:
                 continue
             param, _, fits = parameters(op)
             weights = op.inputs[1 : 1 + len(VECTORS.get(param or "", ()))]
-            if op.type == "Extra" or not fits or (op.type != "LayerNorm" and any(n and n not in part.constants for n in weights)):
+            computed = op.type != "LayerNorm" and any(n and n not in part.constants for n in weights)
+            if op.type == "Extra" or not fits or computed:
                 found.append(op)
     return found

@@ -45,11 +45,13 @@ def tables_of(data: Mapping[str, Any], table: str = "Net", where: str = "JSON") 
 
 
 def _value(table: str, field: Field, value: Any, data: Mapping[str, Any], where: str) -> Any:
+    if not isinstance(value, dict) and field.kind in ("table", "union_value"):
+        raise ModelFormatError(f"{where} is {value!r}; expected a table")
     if field.kind == "table":
         return tables_of(value, field.type, where)
     if field.kind == "union_value":
         kind = data.get(f"{field.name}_type")
-        if kind not in PARAMETERS:
+        if not isinstance(kind, str) or kind not in PARAMETERS:
             raise ModelFormatError(f"{where}: its {field.name}_type {kind!r} is no table of MNN")
         return tables_of(value, kind, where)
     if field.kind == "vector_of_table":

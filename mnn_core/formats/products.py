@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,7 +67,7 @@ def _is_product(op: Op, graph: Graph, producers: Mapping[str, Op]) -> bool:
         return False
     shape = graph.constants.get(reshape.inputs[1]) if len(reshape.inputs) > 1 else None
     dims = reshape["dims"] if len(reshape.inputs) == 1 else shape.tolist() if isinstance(shape, np.ndarray) else ()
-    return len(dims) == 4 and dims[0] != 0 and list(dims[1:]) == [weight.shape[1], 1, 1]
+    return len(dims) == 4 and dims[0] != 0 and list(dims[1:]) == [math.prod(weight.shape[1:]), 1, 1]
 
 
 @dataclass(frozen=True)

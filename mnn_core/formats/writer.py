@@ -56,9 +56,9 @@ def write_mnn(
     products and recurrent layers as integers of 2 to 8 bits, weight_quant_asymmetric with a zero point, weight_quant_block with
     a scale for so many input channels, weight_quant_scale_bits of 16 with short scales, hqq with better zero points.
     convert_matmul_to_conv: products with a constant matrix become 1x1 convolutions; None: if their weights are packed.
-    align_denormalized: weights that are no normal floats become 0. keep_input_format=False: images come in and go out in NC4HW4.
-    save_external_data: weights go to `<path>.weight`, and are never in memory all at once. Files appear whole or not at all. Ops whose attributes MNN's tables cannot hold are stored as
-    Extra ops, which MNN loads but cannot run.
+    align_denormalized: weights that are no normal floats become 0. keep_input_format=False: images come in and go out in
+    NC4HW4. save_external_data: weights go to `<path>.weight`, and are never in memory all at once. Files appear whole or not at
+    all. Ops whose attributes MNN's tables cannot hold are stored as Extra ops, which MNN loads but cannot run.
 
     Raises GraphError for a graph that is inconsistent or cannot be stored, OSError if a file cannot be written.
     """
@@ -145,7 +145,8 @@ class _Writer:
         keep = self.keep or graph.inputs is not self.graph.inputs  # subgraphs go by NCHW
         images = () if keep else blocked_inputs(graph)
         for info in graph.inputs:
-            main: dict[str, Any] = {"dtype": dtype_name(_computed(info)), "dformat": "NC4HW4" if info.name in images else "NCHW"}
+            layout = "NC4HW4" if info.name in images else "NCHW"
+            main: dict[str, Any] = {"dtype": dtype_name(_computed(info)), "dformat": layout}
             if info.shape:
                 main["dims"] = tuple(-1 if d is None else d for d in info.shape)
             nodes.append({"type": "Input", "name": info.name, "outputIndexes": (index(info.name),), "main_type": "Input",

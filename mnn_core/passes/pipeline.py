@@ -44,7 +44,8 @@ def optimize(graph: Graph, level: int = 1, skip: Collection[str] = (), extra: It
     """Rewrites a graph and its subgraphs in place until no pass changes anything; returns the number of changes.
 
     level: 0 does nothing, 1 and 2 run everything. skip: names of passes to leave out. extra: passes of plugins, run after
-    the built-in ones. observe: see Observer. Results stay the same up to rounding. Raises GraphError if a pass leaves an inconsistent graph.
+    the built-in ones. observe: see Observer. Results stay the same up to rounding. Raises GraphError if a pass leaves an
+    inconsistent graph.
     """
     if level <= 0:
         return 0

@@ -34,7 +34,8 @@ class OnnxConverter(Converter):
         """Reads an `.onnx` file, its bytes, or an onnx.ModelProto.
 
         options: allow_custom_op=True keeps operators that nobody knows; folder=PATH: where the external data of a model
-        given as bytes or ModelProto lies; for_training=True keeps batch normalisations and Dropout. Raises ModelFormatError and ConversionError.
+        given as bytes or ModelProto lies; for_training=True keeps batch normalisations and Dropout. Raises ModelFormatError and
+        ConversionError.
         """
         load_rules()
         plugins.load_ops()

@@ -21,7 +21,7 @@ _HOLE = "..."
 
 
 def rows() -> list[dict[str, str]]:
-    """A row for each operator: operator, opsets, mnn ("yes", "no", "some forms": does the real MNN run the result) and notes."""
+    """A row for each operator: operator, opsets, mnn (does the real MNN run the result: yes, no, some forms) and notes."""
     found = []
     for (domain, op_type), versions in sorted(rules.all_rules().items()):
         functions = [r.convert for r in versions]
@@ -73,10 +73,9 @@ def _refusals(function: Callable[..., Any]) -> list[str]:
     """What a rule itself raises Unsupported for, as far as its text tells."""
     found = []
     for node in ast.walk(_tree(inspect.unwrap(function))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Unsupported", "wrong") and node.args:
-            text = _text(node.args[0])
-            if text:
-                found.append(f"not: {text}" if node.func.id == "Unsupported" else f"not: other values of {text}")
+        called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if called in ("Unsupported", "wrong") and isinstance(node, ast.Call) and node.args and _text(node.args[0]):
+            found.append(f"not: {'other values of ' * (called == 'wrong')}{_text(node.args[0])}")
     return found
 
 

@@ -1,0 +1,31 @@
+"""The page of ONNX operators is what the rules tell now; what it tells is true."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from mnn_core.cli.main import main
+
+TOOL = Path(__file__).parents[2] / "tools" / "gen_docs.py"
+
+
+def test_the_committed_page_is_what_would_be_generated(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = importlib.util.spec_from_file_location("gen_docs", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run: python tools/gen_docs.py"
+
+
+def test_operators_tell_versions_constraints_and_whether_mnn_runs_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "--framework", "onnx", "--json"]) == 0
+    rows = {row["operator"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["Relu"]["mnn"] == "yes"
+    assert rows["SequenceAt"]["mnn"] == "no"
+    assert "BatchNormalization in training mode" in rows["BatchNormalization"]["notes"]
+    assert rows["Conv"]["opsets"] == "1 on"
