@@ -19,6 +19,13 @@ def convert(request):
     return True
 
 
+def tool(request):
+    import _tools
+
+    _tools.mnnconvert(["mnnconvert", *request["arguments"]])
+    return True
+
+
 def run(request):
     import MNN
 
@@ -72,7 +79,7 @@ def many(request):
     return answers
 
 
-DO = {"convert": convert, "run": run, "many": many}
+DO = {"convert": convert, "run": run, "many": many, "tool": tool}
 
 if __name__ == "__main__":
     request = json.loads(sys.stdin.read())

@@ -51,6 +51,11 @@ def convert(source: Path, variants: Mapping[Path, Sequence[str]]) -> None:
     ask({"do": "convert", "source": str(source), "variants": {str(t): list(o) for t, o in variants.items()}})
 
 
+def tool(arguments: Sequence[str]) -> None:
+    """Real mnnconvert with any arguments."""
+    ask({"do": "tool", "arguments": list(arguments)})
+
+
 def run(path: Path, feeds: Feeds, outputs: Sequence[str], folder: Path) -> list[list[np.ndarray]]:
     """Runs a .mnn file in the real engine on several feeds; returns the outputs of each."""
     ask(_run_request(path, feeds, outputs, folder))

@@ -66,7 +66,9 @@ def _is_product(op: Op, graph: Graph, producers: Mapping[str, Op]) -> bool:
     if reshape is None or reshape.type != "Reshape" or reshape["dimType"] != "NCHW":
         return False
     shape = graph.constants.get(reshape.inputs[1]) if len(reshape.inputs) > 1 else None
-    dims = reshape["dims"] if len(reshape.inputs) == 1 else shape.tolist() if isinstance(shape, np.ndarray) else ()
+    dims: tuple[int, ...] = reshape["dims"]
+    if len(reshape.inputs) > 1:
+        dims = tuple(shape.reshape(-1).tolist()) if isinstance(shape, np.ndarray) else ()
     return len(dims) == 4 and dims[0] != 0 and list(dims[1:]) == [math.prod(weight.shape[1:]), 1, 1]
 
 
