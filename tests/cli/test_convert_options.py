@@ -1,4 +1,4 @@
-"""Options of `mnn convert` under MNN's names and ours: they do what the real mnnconvert's do, and the real MNN runs the result."""
+"""Options of `mnn convert` under MNN's names and ours do what the real mnnconvert's do; the real MNN runs the result."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def test_products_of_any_rank_are_packed(options: list[str], tolerance: float, p
 
 
 @pytest.mark.parametrize(("bits", "asymmetric", "block"), [(8, 0, 0), (4, 1, 32)])
-def test_packed_products_are_those_of_mnnconvert(bits: int, asymmetric: int, block: int, products: Path, tmp_path: Path) -> None:
+def test_packed_products_are_those_of_mnnconvert(bits: int, asymmetric: int, block: int, products: Path,
+                                                 tmp_path: Path) -> None:
     theirs = tmp_path / "theirs.mnn"
     blocks = ["--weightQuantBlock", str(block)] if block else []
     peers.convert(products, {theirs: ["--weightQuantBits", str(bits), f"--weightQuantAsymmetric={asymmetric}", *blocks]})

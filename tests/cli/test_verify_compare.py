@@ -32,7 +32,8 @@ def build(path: Path, text: str, **weights: tuple[int, ...]) -> Path:
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     return build(tmp_path / "m.onnx", """(float[n, 16] x, int64[n] i) => (float[n, 8] y, float[n, 16] z) {
-        a = MatMul(x, w)  b = Relu(a)  c = Softmax(b)  y = Add(c, b)  e = Gather(t, i)  z = Mul(e, x) }""", w=(16, 8), t=(12, 16))
+        a = MatMul(x, w)  b = Relu(a)  c = Softmax(b)  y = Add(c, b)  e = Gather(t, i)  z = Mul(e, x) }""",
+                 w=(16, 8), t=(12, 16))
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_a_good_conversion_is_verified(model: Path, capsys: pytest.CaptureFixtur
 
 def test_a_wrong_conversion_is_not_written(model: Path, faulty: None, capsys: pytest.CaptureFixture[str]) -> None:
     target = model.with_suffix(".mnn")
-    with pytest.raises(mnn.ConversionError, match=r"output 'y' differs from onnxruntime by 0\.0.*\n.*\n.*\n.*worst at \[0, 3\]"):
+    with pytest.raises(mnn.ConversionError, match=r"output 'y' differs from onnxruntime by 0\..*\n.*\n.*\n.*worst at \[0, 3\]"):
         mnn.convert(model, target, verify=True)
     assert main(["convert", str(model), str(target)]) == 1
     assert "verification failed, and nothing was written: output 'y' differs" in capsys.readouterr().err
@@ -91,7 +92,8 @@ def test_ops_that_the_real_mnn_lacks_are_named(tmp_path: Path, capsys: pytest.Ca
     assert "the real MNN cannot run: " in capsys.readouterr().err
 
 
-def test_compare_finds_the_first_wrong_op(model: Path, faulty: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_finds_the_first_wrong_op(model: Path, faulty: None, tmp_path: Path,
+                                          capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "report.html"
     arguments = ["compare", str(model), "--shape", "x=3,16", "--shape", "i=3", "--backend", "numpy"]
     assert main([*arguments, "--json", "--html", str(page)]) == 1
