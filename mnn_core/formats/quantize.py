@@ -36,19 +36,31 @@ def quantize(array: np.ndarray, bits: int, asymmetric: bool = True, block: int |
     for start in range(0, len(flat), step):
         part = slice(start, start + step)
         codes[part], alpha[part] = _groups(np.asarray(flat[part], np.float32), top, asymmetric, hqq)
-    dims = flat.shape
-    wide = max(dims) > 65535
+    made = from_codes(codes, alpha, bits, tuple(array.shape), name)
+    quan = dict(made.quan)
+    if scale_bits == 16:
+        limit = float(np.finfo(np.float16).max)
+        quan["alphaFp16"] = np.clip(quan.pop("alpha"), -limit, limit).astype(np.float16).view(np.uint16)
+        quan["scaleStorage"] = "FP16"
+    return QuantizedWeight(tuple(array.shape), quan, name)
+
+
+def from_codes(codes: np.ndarray, alpha: np.ndarray, bits: int, shape: tuple[int, ...],
+               name: str = "weight") -> QuantizedWeight:
+    """Weights of a shape that are quantised already.
+
+    codes: uint8 (groups, elements of a group), 0 to 2**bits - 1. alpha: float32 (groups, 1), scales by which
+    code - 2**(bits - 1) is multiplied, or (groups, 2): the value of code 0, and the scale.
+    """
+    dims, top = codes.shape, 2 ** (bits - 1) - 1
+    asymmetric, wide = alpha.shape[1] == 2, max(dims) > 65535
     header = np.concatenate([
         np.array([len(dims)], np.uint8), np.array(dims, "<u4" if wide else "<u2").view(np.uint8),
         np.array([2**bits & 255], np.uint8), np.arange(-top - 1, top + 1).astype(np.int8).view(np.uint8)])
     buffer = np.concatenate([header, _packed(codes.reshape(-1), bits)]).view(np.int8)
     quan = {"buffer": buffer, "alpha": alpha.reshape(-1), "type": 1, "quantScale": 1.0, "aMaxOrBits": bits,
             "aMin": -top - 1 if asymmetric else 0, "readType": dims[0] if asymmetric else 0, "shapeInt32": wide}
-    if scale_bits == 16:
-        limit = float(np.finfo(np.float16).max)
-        quan["alphaFp16"] = np.clip(quan.pop("alpha"), -limit, limit).astype(np.float16).view(np.uint16)
-        quan["scaleStorage"] = "FP16"
-    return QuantizedWeight(tuple(array.shape), quan, name)
+    return QuantizedWeight(shape, quan, name)
 
 
 def _packed(codes: np.ndarray, bits: int) -> np.ndarray:

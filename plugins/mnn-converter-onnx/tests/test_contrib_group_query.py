@@ -69,7 +69,8 @@ def test_buffers_of_a_fixed_size(length, past) -> None:
     nodes = contrib("GroupQueryAttention", "q k v pk pv n t", "y nk nv", num_heads=N, kv_num_heads=K)
     grown = {**feeds, "pk": feeds["pk"][:, :, :past], "pv": feeds["pv"][:, :, :past]}
     y, key, value = theirs(contrib_model(nodes, grown, ("y", "nk", "nv")), grown)
-    want = [y, *(np.concatenate([new, old[:, :, past + length:]], 2) for new, old in ((key, feeds["pk"]), (value, feeds["pv"])))]
+    end = past + length
+    want = [y, *(np.concatenate([new, feeds[old][:, :, end:]], 2) for new, old in ((key, "pk"), (value, "pv")))]
     check_values(nodes, feeds, want, ("y", "nk", "nv"))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
 from mnn_core import ConversionError, Converter, Graph, GraphError, ModelFormatError, plugins
@@ -143,4 +142,4 @@ def _tidy(graph: Graph) -> None:
     """Drops constants that nothing reads."""
     for g in (graph, *graph.subgraphs.values()):
         used = {n for op in g.ops for n in op.inputs} | {o.name for o in g.outputs}
-        g.constants = {n: np.asarray(c) for n, c in g.constants.items() if n in used}
+        g.constants = {n: c for n, c in g.constants.items() if n in used}
