@@ -11,6 +11,8 @@ from onnx_cases import random
 
 from mnn_core import ConversionError
 
+pytestmark = pytest.mark.filterwarnings("ignore::mnn_core.PlacementWarning")
+
 H, INNER, E = 16, 32, 4
 FEEDS = [{"x": random(5, H), "r": random(5, E, seed=1)}, {"x": random(1, H, seed=7), "r": random(1, E, seed=8)}]
 

@@ -97,6 +97,22 @@ def add_unknown(node: Node, b: Builder) -> None:
             b.declare(name, None)
 
 
+#: Domains whose operators only one kind of machine has -> why, and what to do.
+_OF_ONE_MACHINE = {
+    "com.microsoft.nchwc": "a layout of images in blocks, for the processor on which onnxruntime's optimiser ran; give the "
+                           "original model, or save the optimised one at ORT_ENABLE_EXTENDED",
+    "com.ms.internal.nhwc": "a layout that onnxruntime uses inside; give the original model",
+}
+
+
+def why_not(node: Node) -> str:
+    """Why there is no conversion for an operator."""
+    if node.domain in _OF_ONE_MACHINE:
+        return f"it is of domain {node.domain}: {_OF_ONE_MACHINE[node.domain]}"
+    version = f" in version {node.version}" if not node.domain else ""
+    return f"there is no conversion for this operator{version}"
+
+
 def _field(value: object) -> dict[str, object]:
     if isinstance(value, int):
         return {"i": int(np.clip(value, -2**31, 2**31 - 1))}

@@ -127,8 +127,7 @@ def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
         elif context.allow_custom_op:
             custom.add_unknown(node, builder)
         else:
-            version = f" in version {node.version}" if not domain else ""
-            raise Unsupported(f"there is no conversion for this operator{version}")
+            raise Unsupported(custom.why_not(node))
     except Unsupported as error:
         context.report(f"{domain + '.' if domain else ''}{proto.op_type}", node.name, str(error).removeprefix(f"{label}: "))
     except MNNError:

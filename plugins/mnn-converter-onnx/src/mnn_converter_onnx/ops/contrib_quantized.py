@@ -103,8 +103,3 @@ def gather_block_quantized(node: Node, b: Builder) -> None:
     y = b.gather(table, node.inputs[1], along, node.outputs)
     rank = b.rank(node.inputs[1])
     b.declare(y, b.dtype(node.inputs[2]), None if rank is None else rank + data.ndim - 1)
-
-
-@rule("DequantizeBFP", "QuantizeBFP", "MatMulFpQ4", domain=MICROSOFT)
-def other_layouts(node: Node, b: Builder) -> None:
-    raise Unsupported("its numbers lie in a layout of one processor; export with MatMulNBits or QDQ nodes")
