@@ -2,11 +2,11 @@
 
 resizeType 1 takes the nearest element downwards, 4 the nearest (halves downwards, ONNX's round_prefer_floor), 2 interpolates
 linearly, 3 by a cubic of parameter cubicCoeffA; what lies beyond the border is as the border. `ctm` tells where the elements of
-the result lie in the input; NotSet leaves it to alignCorners and halfPixelCenters, as in older files.
+the result lie in the input; NotSet leaves it to halfPixelCenters, then to alignCorners, as in older files.
 
 The target size is, in this order: an integer second input; a float second input times the input's size; outputHeight and so
 on; heightScale and so on times the input's size. Second inputs have one number per dimension, or per spatial dimension. A
-scale given as input is exact: positions use it, not the ratio of the rounded sizes, as ONNX has it.
+scale that is given is exact: positions use it, not the ratio of the rounded sizes, as ONNX has it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,10 @@ def target(op: Op, size: Sequence[int], shape: np.ndarray | None) -> list[tuple[
 
 def _from_attributes(op: Op, old: int, axis: int) -> tuple[int, float]:
     size_name, scale_name = _SIZES[axis]
-    new = op[size_name] or int(np.float32(old) * np.float32(op[scale_name]))
-    return int(new), _ratio(int(new), old)
+    if op[size_name]:
+        return int(op[size_name]), _ratio(int(op[size_name]), old)
+    scale = np.float32(op[scale_name])
+    return int(np.float32(old) * scale), float(scale)
 
 
 def _ratio(new: int, old: int) -> float:
@@ -85,7 +87,7 @@ def positions(op: Op, old: int, new: int, scale: float) -> np.ndarray:
     mode = op["ctm"]
     if mode == "NotSet":
         half = op["halfPixelCenters"] and op["resizeType"] != _NEAREST_FLOOR
-        mode = "AlignCorners" if op["alignCorners"] else "HalfPixels" if half else "Asymmetric"
+        mode = "HalfPixels" if half else "AlignCorners" if op["alignCorners"] else "Asymmetric"
     if mode in ("AlignCorners", "TensorflowCropAndResize"):  # the region to crop is the whole image
         return at * (np.float32(old) - one) / (np.float32(new) - one) if new > 1 else np.zeros(new, np.float32)
     if mode == "Asymmetric":
@@ -156,6 +158,9 @@ def _method(kind: int, mode: str, **more: Any) -> dict[str, Any]:
     Example(_method(4, "HalfPixels"), [_f(1, 1, 3, 3), _scale(1, 1, 1.5, 1.5)], name="scale_is_exact"),
     Example({"resizeType": 2, "halfPixelCenters": True}, [_f(1, 4, 6, 5), _size(9, 9)], name="spatial_size"),
     Example({"resizeType": 2, "heightScale": 2.0, "outputWidth": 3}, [_f(1, 4, 6, 5)], name="attributes"),
+    Example({"resizeType": 2, "heightScale": 1.7, "widthScale": 0.7}, [_f(1, 4, 6, 5)], name="attribute_scale_is_exact"),
+    Example({"resizeType": 2, "halfPixelCenters": True, "alignCorners": True}, [_f(1, 4, 6, 5), _size(9, 9)],
+            name="both_flags"),
     Example({"resizeType": 2, "ctm": "HalfPixels"}, [_f(0, 4, 6, 5), _size(0, 4, 12, 10)], name="no_images"),
 ])
 @register("Interp3D", param="Interp", infer=_infer, content=(1,), examples=[

@@ -78,19 +78,22 @@ def _cells(first: int, last: int, count: int, length: int) -> list[tuple[int, in
     return [(int(b), int(e)) for b, e in zip(np.clip(begins, 0, length), np.clip(ends, 0, length))]
 
 
-@register("ROIAlign", param="RoiParameters", infer=_infer, examples=[
+@register("ROIAlign", param="RoiParameters", attrs={"greatestCorner": False}, infer=_infer, examples=[
     Example({"pooledHeight": 3, "pooledWidth": 2, "spatialScale": 1.0, "samplingRatio": 2}, [_f(2, 3, 12, 11), _BOXES, _WHICH],
             name="mean"),
     Example({"pooledHeight": 2, "pooledWidth": 4, "spatialScale": 0.5, "aligned": True}, [_f(2, 17, 8, 9), _BOXES, _WHICH],
             name="aligned"),
     Example({"pooledHeight": 2, "pooledWidth": 2, "spatialScale": 1.0, "poolType": "MAXPOOL"}, [_f(2, 3, 12, 11), _WITH_IMAGE],
             name="max"),
+    Example({"pooledHeight": 2, "pooledWidth": 2, "spatialScale": 1.0, "poolType": "MAXPOOL", "greatestCorner": True},
+            [_f(2, 3, 12, 11), _WITH_IMAGE], name="greatest_corner"),
 ])
 def roi_align(op: Op, x: np.ndarray, rois: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
     """The mean or the greatest of linearly interpolated samples in each cell of regions (left, top, right, bottom).
 
     samplingRatio: samples of a cell per dimension; 0 or less: as many as the cell is long, rounded up. `aligned` places pixel
-    centres at whole numbers less 0.5; without it a region has a size of 1 at least. As ONNX's RoiAlign.
+    centres at whole numbers less 0.5; without it a region has a size of 1 at least. As ONNX's RoiAlign, whose
+    greatest is not that of the samples, as in MNN, but that of the elements around them times their weights: `greatestCorner`.
     """
     boxes, numbers = _regions(op, x, rois, which)
     size = op["pooledHeight"], op["pooledWidth"]
@@ -106,7 +109,7 @@ def roi_align(op: Op, x: np.ndarray, rois: np.ndarray, which: np.ndarray | None 
             steps = np.arange(size[axis], dtype=np.float32)[:, None] * cell
             at = start + steps + (np.arange(count, dtype=np.float32) + np.float32(0.5)) * cell / np.float32(max(count, 1))
             taps.append(_taps(at.reshape(-1), x.shape[2 + axis]))
-        pooled[...] = _pooled(x[image], taps, size, op["poolType"] == "MAXPOOL")
+        pooled[...] = _pooled(x[image], taps, size, op["poolType"] == "MAXPOOL", op["greatestCorner"])
     return out
 
 
@@ -123,13 +126,11 @@ def _taps(at: np.ndarray, length: int) -> Taps:
     return [(low.astype(np.intp), (1 - share) * inside), (high.astype(np.intp), share * inside)]
 
 
-def _pooled(image: np.ndarray, taps: list[Taps], size: tuple[int, int], greatest: bool) -> np.ndarray:
+def _pooled(image: np.ndarray, taps: list[Taps], size: tuple[int, int], greatest: bool, corner: bool) -> np.ndarray:
     """Samples (C, rows, columns) reduced to the cells."""
-    samples: np.ndarray = np.zeros(())
-    for (rows, row_share) in taps[0]:
-        for columns, column_share in taps[1]:
-            part = image[:, rows[:, None], columns] * (row_share[:, None] * column_share)
-            samples = samples + part
+    parts = [image[:, rows[:, None], columns] * (row_share[:, None] * column_share)
+             for rows, row_share in taps[0] for columns, column_share in taps[1]]
+    samples = np.max(parts, 0) if greatest and corner else np.sum(parts, 0)
     if samples.size == 0:
         return np.zeros((image.shape[0], *size), image.dtype)
     cells = samples.reshape(image.shape[0], size[0], -1, size[1], samples.shape[2] // size[1])

@@ -88,6 +88,21 @@ def test_older_attributes() -> None:
                                oracle(x, 2, "Asymmetric", np.array([1, 1, 3, 2], np.float32)), rtol=1e-4, atol=1e-5)
 
 
+def test_both_older_flags() -> None:
+    x, sizes = f(1, 2, 5, 6), np.array([1, 2, 9, 4], np.int32)
+    for kind, mode in ((1, "AlignCorners"), (2, "HalfPixels"), (3, "HalfPixels"), (4, "HalfPixels")):
+        got = apply("Interp", {"resizeType": kind, "alignCorners": True, "halfPixelCenters": True}, x, sizes)
+        np.testing.assert_allclose(got, oracle(x, kind, mode, sizes=sizes), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "mode"), CASES)
+def test_scales_as_attributes_are_exact(kind: int, mode: str) -> None:
+    """The result has 10 * 4 elements, which are not 1.7 and 0.7 times 6 * 7."""
+    x = f(1, 2, 6, 7)
+    got = apply("Interp", {"resizeType": kind, "ctm": mode, "heightScale": 1.7, "widthScale": 0.7}, x)
+    np.testing.assert_allclose(got, oracle(x, kind, mode, np.array([1, 1, 1.7, 0.7], np.float32)), rtol=1e-4, atol=1e-5)
+
+
 def test_integers_and_nothing() -> None:
     x = RNG.integers(0, 255, (1, 2, 3, 4)).astype(np.uint8)
     got = apply("Interp", {"resizeType": 1, "ctm": "Asymmetric"}, x, np.array([1, 1, 2, 2], np.float32))

@@ -80,14 +80,15 @@ def test_roi_pooling() -> None:
     assert apply("ROIPooling", attrs, x, np.zeros((0, 5), np.float32)).shape == (0, 3, 2, 2)
 
 
-@pytest.mark.parametrize(("aligned", "ratio"), list(product((False, True), (0, 1, 3))))
-def test_roi_align(aligned: bool, ratio: int) -> None:
+@pytest.mark.parametrize(("aligned", "ratio", "kind"), list(product((False, True), (0, 1, 3), ("avg", "max"))))
+def test_roi_align(aligned: bool, ratio: int, kind: str) -> None:
     x, which = f(2, 3, 12, 11), np.array([0, 1, 1, 0, 1])
     rois = np.array([[1.3, 2, 9.7, 8], [0, 0, 3.2, 15], [-3, 4, 30, 9], [5, 5, 5.5, 5.2], [3, 2, 8, 10]], np.float32)
     for scale in (1.0, 0.5):
         want = run("RoiAlign", [x, rois, which], output_height=3, output_width=2, sampling_ratio=ratio, spatial_scale=scale,
-                   coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel")
-        attrs = {"pooledHeight": 3, "pooledWidth": 2, "samplingRatio": ratio, "spatialScale": scale, "aligned": aligned}
+                   mode=kind, coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel")
+        attrs = {"pooledHeight": 3, "pooledWidth": 2, "samplingRatio": ratio, "spatialScale": scale, "aligned": aligned,
+                 "poolType": "MAXPOOL" if kind == "max" else "AVEPOOL", "greatestCorner": True}
         got = apply("ROIAlign", attrs, x, rois, which.astype(np.int32))
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
         both = np.concatenate([which[:, None].astype(np.float32), rois], 1)

@@ -204,6 +204,7 @@ def test_regions() -> None:
     attrs = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.9}
     check(node("RoiAlign", "x r i", **attrs), x, opset=16, constants={"i": np.array([1, 0])})
     check(node("RoiAlign", "x r i", **attrs), x, opset=10, constants={"i": np.array([1, 0])})
+    check(node("RoiAlign", "x r i", **attrs, mode="max"), x, opset=16, constants={"i": np.array([1, 0])})
     rois = {"x": x["x"], "r": F([[1, 0, 0, 6, 5], [0, 1, 2, 7, 7]])}
     check(node("MaxRoiPool", "x r", pooled_shape=[2, 3]), rois)
 

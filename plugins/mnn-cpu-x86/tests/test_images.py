@@ -143,6 +143,9 @@ def test_interp_by_scales(kind, more, isa):
     scales = np.array([1, 1, 1.7, 0.61], np.float32)
     assert check(isa, "Interp", {"resizeType": kind, **more}, [x, scales], (1,), 1e-5) == ["interp"]
     assert check(isa, "Interp", {"resizeType": kind, **more}, [x, scales]) == []
+    scaled = {"resizeType": kind, "heightScale": 1.7, "widthScale": 0.61, **more}
+    assert check(isa, "Interp", scaled, [x], (), 1e-5) == ["interp"]
+    assert check(isa, "Interp", {**scaled, "outputWidth": 9}, [x], (), 1e-5) == ["interp"]
 
 
 @pytest.mark.parametrize("channels", [1, 15, 32])

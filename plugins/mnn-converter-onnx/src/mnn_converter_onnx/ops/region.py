@@ -30,7 +30,8 @@ def roi_align(node: Node, b: Builder) -> None:
     half = node.get("coordinate_transformation_mode", "half_pixel" if node.version >= 16 else "output_half_pixel")
     b.op("ROIAlign", node.inputs[:3], node.outputs, pooledWidth=node.get("output_width", 1),
          pooledHeight=node.get("output_height", 1), spatialScale=node.get("spatial_scale", 1.0),
-         samplingRatio=node.get("sampling_ratio", 0), aligned=half == "half_pixel", poolType=kinds[kind])
+         samplingRatio=node.get("sampling_ratio", 0), aligned=half == "half_pixel", poolType=kinds[kind],
+         **({"greatestCorner": True} if kind == "max" else {}))
 
 
 @rule("MaxRoiPool")

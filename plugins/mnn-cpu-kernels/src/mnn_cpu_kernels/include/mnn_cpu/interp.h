@@ -63,10 +63,14 @@ static int interp_prepare(mnn_call *c) {
         {}, {}};
   const char *mode = attr_text(c, "ctm");
   if (!strcmp(mode, "NotSet") || !*mode)
-    mode = attr_int(c, "alignCorners") ? "AlignCorners" : attr_int(c, "halfPixelCenters") && type != kNearestFloor ? "HalfPixels" : "Asymmetric";
+    mode = attr_int(c, "halfPixelCenters") && type != kNearestFloor ? "HalfPixels" : attr_int(c, "alignCorners") ? "AlignCorners" : "Asymmetric";
   if (__builtin_isnan(source_of(mode, 0, 1, 1, 1))) return c->fail(c, "this coordinate transformation is not native");
   float sy = float(s->oh) / float(s->h), sx = float(s->ow) / float(s->w);
-  if (present(c, 1) && c->in[1].dtype.code == MNN_FLOAT) {  // scales that are given are exact
+  // Scales that are given are exact.
+  if (!present(c, 1)) {
+    if (!attr_int(c, "outputHeight")) sy = attr_float(c, "heightScale", sy);
+    if (!attr_int(c, "outputWidth")) sx = attr_float(c, "widthScale", sx);
+  } else if (c->in[1].dtype.code == MNN_FLOAT) {
     const int64_t n = count(c->in[1]);
     if (!c->in[1].data || c->in[1].dtype.bits != 32 || n < 2) return c->fail(c, "the scales are not constant");
     sy = in<float>(c, 1)[n - 2], sx = in<float>(c, 1)[n - 1];
