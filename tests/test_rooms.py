@@ -23,7 +23,8 @@ FORBIDDEN = {
 }
 THIRD_PARTY = {"numpy", "pluggy"}
 #: Optional packages, and the only files that may import them.
-OPTIONAL = {"PIL": {"cli/inputs.py"}, "pytest": {"testing/conformance.py"}, "ml_dtypes": {"ir/dtypes.py"}}
+OPTIONAL = {"PIL": {"cli/inputs.py", "ops/image_decoder.py"}, "pytest": {"testing/conformance.py"},
+            "ml_dtypes": {"ir/dtypes.py"}}
 
 
 def imports(path: Path) -> set[str]:

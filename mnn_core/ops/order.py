@@ -143,3 +143,12 @@ def cum_sum(op: Op, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
 def cum_prod(op: Op, x: np.ndarray) -> np.ndarray:
     """Running products along `axis`."""
     return _running(op, x, op["axis"], False, False, False)
+
+
+@register("onnx.CumProd", attrs={"exclusive": False, "reverse": False}, infer=_cumulative_infer, examples=[
+    *(Example({"exclusive": e, "reverse": r}, [Spec((3, 5), FLOAT32), np.array(1, np.int32)], name=f"{e}-{r}")
+      for e in (False, True) for r in (False, True)),
+])
+def onnx_cum_prod(op: Op, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Running products along an axis (input 1); `exclusive` leaves the element itself out, `reverse` runs from the end."""
+    return _running(op, x, scalar(op, axis, "input 1"), False, op["exclusive"], op["reverse"])

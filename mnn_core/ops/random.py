@@ -1,4 +1,4 @@
-"""RandomUniform and RandomNormal."""
+"""RandomUniform, RandomNormal, and Dropout in training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir import Op, Spec
 from ..ir.dtypes import NUMPY_OF, stored_dtype
-from ._rules import as_array, known
+from ._rules import FLOAT32, INT32, as_array, known, present
 from .registry import Example, register
 from .shape import dimensions
 
@@ -44,3 +44,26 @@ def random_uniform(op: Op, shape: np.ndarray) -> np.ndarray:
 def random_normal(op: Op, shape: np.ndarray) -> np.ndarray:
     """Normal numbers with mean `low` and standard deviation `high` (MNN's names), in a shape (input 0)."""
     return as_array(_generator(op).normal(op["low"], op["high"], dimensions(op, shape)), _dtype(op))
+
+
+def _dropout_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
+    x = present(op, inputs)
+    return [x.without_value(), Spec(x.shape, INT32)]
+
+
+@register("onnx.Dropout", attrs={"seed": 0}, infer=_dropout_infer, pure=False, examples=[
+    Example({}, [Spec((3, 5), FLOAT32), np.array(0.5, np.float32), np.array(0, np.int32)], name="inference"),
+    Example({}, [Spec((3, 5), FLOAT32), np.array(0, np.float32), np.array(1, np.int32)], name="nothing_dropped"),
+])
+def dropout(op: Op, x: np.ndarray, ratio: np.ndarray, training: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x and a mask of ones; in training (input 2) a share `ratio` (input 1) of x is 0, and the rest is divided by what is left.
+
+    A `seed` that is not 0 gives the same mask in each run.
+    """
+    share = float(ratio.reshape(-1)[0])
+    if not training.any() or share == 0:
+        return x, np.ones(x.shape, INT32)
+    if not 0 <= share < 1:
+        raise ShapeError(f"{op}: ratio is {share}; expected 0 or more, and less than 1")
+    kept = np.random.default_rng(op["seed"] or None).random(x.shape) >= share
+    return as_array(np.where(kept, x / (1 - share), 0), x.dtype), as_array(kept, INT32)

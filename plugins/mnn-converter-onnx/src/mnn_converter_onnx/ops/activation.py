@@ -28,6 +28,11 @@ def prelu(node: Node, b: Builder) -> None:
     """A slope of one number per channel is MNN's PReLU; another one goes through Select-free arithmetic."""
     x, slope = node.inputs[0], node.inputs[1]
     value, rank = b.value(slope), b.rank(x)
+    if node.version < 7 and b.rank(slope) == 1:  # before broadcasting was NumPy's: one number, or one for each channel
+        if rank is None:
+            raise Unsupported("a slope for each channel of a tensor of unknown rank")
+        slope = b.reshape(slope, (-1, *[1] * (rank - 2)))
+        value = b.value(slope)
     if value is not None and rank is not None and rank >= 2:
         lined = (1,) * (rank - value.ndim) + value.shape
         if len(lined) == rank and all(d == 1 for i, d in enumerate(lined) if i != 1):

@@ -35,8 +35,11 @@ def einsum(node: Node, b: Builder) -> None:
     """Up to any number of operands, two at a time: permute to (batch, kept, summed), MatMul, and permute back."""
     terms, _, result = node["equation"].replace(" ", "").partition("->")
     parts = terms.split(",")
-    if "." in node["equation"] or any(len(set(p)) != len(p) for p in parts) or len(parts) != len(node.inputs):
-        raise Unsupported(f"equation {node['equation']!r} is not supported; repeated or elided subscripts have no conversion")
+    if len(parts) != len(node.inputs):
+        raise Unsupported(f"equation {node['equation']!r} has {len(parts)} operands; {len(node.inputs)} are given")
+    if "." in node["equation"] or any(len(set(p)) != len(p) for p in parts) or len(set(result)) != len(result):
+        b.op("onnx.Einsum", node.inputs, node.outputs, equation=node["equation"].replace(" ", ""))
+        return
     if "->" not in node["equation"]:
         letters = sorted(set("".join(parts)))
         result = "".join(ch for ch in letters if sum(p.count(ch) for p in parts) == 1)

@@ -14,10 +14,12 @@ from ..rules import Unsupported, rule
 @rule("BatchNormalization")
 def batch_normalization(node: Node, b: Builder) -> None:
     """With the stored mean and variance: a factor and a bias per channel."""
-    if node.get("training_mode", 0) or (node.version < 7 and not node.get("is_test", 0)):
+    if node.version < 7 and not node.get("is_test", 0):
         raise Unsupported("BatchNormalization in training mode; export the model for inference")
     x, scale, bias, mean, variance = node.inputs[:5]
     epsilon = node.get("epsilon", 1e-5)
+    if node.get("training_mode", 0):
+        mean, variance = _batch_statistics(node, b)
     values = [b.value(n) for n in (scale, bias, mean, variance)]
     if node.version < 9 and not node.get("spatial", 1):
         raise Unsupported("BatchNormalization with spatial=0")
@@ -41,6 +43,23 @@ def batch_normalization(node: Node, b: Builder) -> None:
     shape = _channel_shape(b, x)
     factor_name, shift_name = (b.op("Reshape", [n, shape], dtype=b.dtype(x)) for n in (factor_name, shift_name))
     b.binary("ADD", b.binary("MUL", x, factor_name), shift_name, node.outputs[:1])
+
+
+def _batch_statistics(node: Node, b: Builder) -> tuple[str, str]:
+    """Mean and (biased) variance of each channel of the batch; makes the running ones, which outputs 1 and 2 are."""
+    x, rank = node.inputs[0], b.rank(node.inputs[0])
+    if rank is None:
+        raise Unsupported("statistics of a tensor of unknown rank")
+    axes, momentum = tuple(i for i in range(rank) if i != 1), node.get("momentum", 0.9)
+    kept = b.op("Reduction", [x], operation="MEAN", dim=axes, keepDims=True)
+    away = b.binary("SUB", x, kept)
+    mean = b.reshape(kept, (-1,))
+    variance = b.op("Reduction", [b.binary("MUL", away, away)], operation="MEAN", dim=axes, keepDims=False)
+    for output, old, new in ((node.output(1), node.inputs[3], mean), (node.output(2), node.inputs[4], variance)):
+        if output:
+            past = b.binary("MUL", old, b.number(momentum, old))
+            b.binary("ADD", past, b.binary("MUL", new, b.number(1 - momentum, new)), [output], dtype=b.dtype(old))
+    return mean, variance
 
 
 def _channel_shape(b: Builder, x: str) -> str:

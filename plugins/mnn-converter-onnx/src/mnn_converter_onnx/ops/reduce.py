@@ -137,10 +137,12 @@ def cum_sum(node: Node, b: Builder) -> None:
 
 @rule("CumProd")
 def cum_prod(node: Node, b: Builder) -> None:
-    axis = b.value(node.inputs[1])
-    if node.get("exclusive", 0) or node.get("reverse", 0) or axis is None or axis.size != 1:
-        raise Unsupported("CumProd that is exclusive or reverse, or along an axis that is not constant")
-    b.op("CumProd", node.inputs[:1], node.outputs, axis=int(axis.reshape(-1)[0]))
+    """MNN's own op where it can say it."""
+    axis, exclusive, reverse = b.value(node.inputs[1]), bool(node.get("exclusive", 0)), bool(node.get("reverse", 0))
+    if axis is not None and axis.size == 1 and not exclusive and not reverse:
+        b.op("CumProd", node.inputs[:1], node.outputs, axis=int(axis.reshape(-1)[0]))
+    else:
+        b.op("onnx.CumProd", node.inputs[:2], node.outputs, exclusive=exclusive, reverse=reverse)
 
 
 @rule("LpNormalization")

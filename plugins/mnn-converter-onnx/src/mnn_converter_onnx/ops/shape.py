@@ -20,7 +20,11 @@ def identity(node: Node, b: Builder) -> None:
     x = node.inputs[0]
     training = b.value(node.input(2)) if node.input(2) else np.zeros(())
     if node.op_type == "Dropout" and (training is None or training.any()):
-        raise Unsupported("Dropout with training_mode is not supported")
+        ratio = node.input(1) or b.const(np.float32(0.5))
+        outputs = [node.outputs[0] or b.context.fresh(f"{node.name}/y"), node.output(1) or b.context.fresh(f"{node.name}/mask")]
+        b.op("onnx.Dropout", [x, ratio, node.inputs[2]], outputs, seed=node.get("seed", 0))
+        b.declare(outputs[1], np.dtype(np.bool_))
+        return
     kept = node.op_type == "Dropout" and b.context.for_training
     b.op("Dropout" if kept else "Identity", [x], node.outputs[:1])
     if node.output(1):
