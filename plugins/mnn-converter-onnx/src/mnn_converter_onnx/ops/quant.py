@@ -7,43 +7,71 @@ from typing import Any
 
 import numpy as np
 
+from mnn_core import ModelFormatError
+from mnn_core.ir.dtypes import dtype_name, stored_dtype
+
 from ..builder import Builder
 from ..node import Node
 from ..rules import Unsupported, rule
+from ..tensors import declared_dtype
 from .conv import conv
 
-_RANGE = {np.dtype(np.int8): (-128, 127), np.dtype(np.uint8): (0, 255), np.dtype(np.int16): (-32768, 32767),
-          np.dtype(np.uint16): (0, 65535)}
+#: Types that are quantised to -> least and greatest number.
+_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7),
+          "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
+_FLOATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn")
 
 
 def _along(node: Node, b: Builder, x: str, values: str) -> str:
-    """A scale or zero point shaped to run along the axis."""
+    """A scale or zero point shaped to run along the axis; of blocks of numbers, one for each number."""
     shape = b.shape(values)
     if shape in ((), (1,)):
         return b.reshape(values, ())
-    if node.get("block_size", 0):
-        raise Unsupported("blocked quantisation (block_size)")
-    rank = b.rank(x)
     if b.rank(values) == 0:
         return values
+    rank = b.rank(x)
     if rank is None:
         raise Unsupported("quantisation along an axis of a tensor of unknown rank")
-    axis = node.get("axis", 1) % max(rank, 1)
-    return b.reshape(values, (-1, *[1] * (rank - 1 - axis)))
+    axis, block = node.get("axis", 1) % max(rank, 1), node.get("block_size", 0)
+    if not block:
+        return b.reshape(values, (-1, *[1] * (rank - 1 - axis)))
+    if block < 0:
+        raise ModelFormatError(f"{node}: block_size is {block}; expected 0 or more")
+    size = (b.shape(x) or (None,) * rank)[axis]
+    if size is not None:
+        places = b.const(np.arange(size) // block)
+    else:
+        every = b.op("Range", [b.const(np.int32(0)), b.size(x, axis), b.const(np.int32(1))], dtype=np.int64)
+        places = b.binary("REALDIV", every, b.const(np.int32(block)))
+    return b.op("GatherV2", [values, places, b.const(np.int32(axis))], dtype=b.type(values))
+
+
+def _target(node: Node, b: Builder, zero: str) -> np.dtype:
+    """The type that QuantizeLinear makes."""
+    kind = node.get("output_dtype", 0)
+    if kind:
+        return declared_dtype(kind, str(node))
+    found = b.type(zero) if zero else np.dtype(np.uint8)
+    return found if isinstance(found, np.dtype) else np.dtype(np.uint8)
 
 
 @rule("QuantizeLinear")
 def quantize_linear(node: Node, b: Builder) -> None:
+    """round(x / scale) + zero point, half to even, saturated; to floats of 8 and 4 bits only the quotient is rounded."""
     x, scale, zero = node.inputs[0], node.inputs[1], node.input(2)
-    target = b.dtype(zero) if zero else np.dtype(np.uint8)
-    if target not in _RANGE:
-        raise Unsupported(f"quantisation to {target}; expected 8 or 16 bits")
-    quotient = b.binary("REALDIV", b.cast(x, np.float32), _along(node, b, x, scale))
+    target = _target(node, b, zero)
+    quotient = b.binary("REALDIV", b.cast(x, np.float32), b.cast(_along(node, b, x, scale), np.float32))
+    if target.name in _FLOATS:
+        b.op("onnx.Cast", [quotient], node.outputs, dtype=target, to=target.name, saturate=bool(node.get("saturate", 1)))
+        return
+    if target.name not in _RANGE:
+        raise Unsupported(f"quantisation to {target}; expected one of {', '.join((*_RANGE, *_FLOATS))}")
     y = b.unary("ROUND", quotient)
     if zero and not _is_zero(b, zero):
         y = b.binary("ADD", y, b.cast(_along(node, b, x, zero), np.float32))
-    low, high = _RANGE[target]
-    b.cast(b.op("ReLU6", [y], minValue=float(low), maxValue=float(high)), target, node.outputs)
+    low, high = _RANGE[target.name]
+    limited = b.op("ReLU6", [y], minValue=float(low), maxValue=float(high))
+    b.op("Cast", [limited], node.outputs, dtype=target, dstT=dtype_name(stored_dtype(target)))
 
 
 def _is_zero(b: Builder, name: str) -> bool:
@@ -53,11 +81,18 @@ def _is_zero(b: Builder, name: str) -> bool:
 
 @rule("DequantizeLinear")
 def dequantize_linear(node: Node, b: Builder) -> None:
+    """(x - zero point) * scale."""
     x, scale, zero = node.inputs[0], node.inputs[1], node.input(2)
-    y = b.cast(x, np.float32)
+    kind = node.get("output_dtype", 0)
+    made = declared_dtype(kind, str(node)) if kind else b.type(scale)
     if zero and not _is_zero(b, zero):
-        y = b.binary("SUB", y, b.cast(_along(node, b, x, zero), np.float32))
-    b.binary("MUL", y, _along(node, b, x, scale), node.outputs, dtype=b.dtype(scale))
+        point = _along(node, b, x, zero)
+        whole = stored_dtype(b.dtype(x)) == np.int32  # whose differences a float may not hold
+        y = b.cast(b.binary("SUB", x, point), np.float32) if whole else \
+            b.binary("SUB", b.cast(x, np.float32), b.cast(point, np.float32))
+    else:
+        y = b.cast(x, np.float32)
+    b.binary("MUL", y, b.cast(_along(node, b, x, scale), np.float32), node.outputs, dtype=made)
 
 
 @rule("DynamicQuantizeLinear")
