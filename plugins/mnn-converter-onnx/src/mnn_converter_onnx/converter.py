@@ -122,10 +122,14 @@ def _convert(model: onnx.ModelProto, folder: Path | None, allow_custom_op: bool,
     return graph
 
 
+#: Inputs that are an upper bound of how many there can be: turns of a loop, boxes to select.
+_COUNTS = {"While": 0, "NonMaxSuppressionV2": 2}
+
+
 def _warn_of_narrowing(graph: Graph, narrowed: list[str]) -> None:
-    """Tells which constants lost values, but for bounds of slices, which count to the end either way."""
+    """Tells which constants lost values, but for bounds of slices and counts, which mean all that there are either way."""
     read = {n for g in (graph, *graph.subgraphs.values()) for op in g.ops if op.type not in ("StridedSlice", "Slice")
-            for n in op.inputs}
+            for i, n in enumerate(op.inputs) if i != _COUNTS.get(op.type)}
     read |= {o.name for g in (graph, *graph.subgraphs.values()) for o in g.outputs}
     lost = [n for n in narrowed if n in read]
     if lost:

@@ -97,7 +97,8 @@ def add_node(proto: onnx.NodeProto, scope: Scope) -> None:
     inputs = [scope.find(n) if n else "" for n in proto.input]
     outputs = [scope.new(n) if n else "" for n in proto.output]
     name = proto.name or (outputs[0] if outputs else "")
-    node = Node(proto.op_type, domain, scope.opsets.get(domain, 0), name, inputs, outputs)
+    version = scope.opsets.get(domain, 1 if domain else 0)  # tools of onnxruntime use its operators without an import
+    node = Node(proto.op_type, domain, version, name, inputs, outputs)
     outer_name, builder.node_name = builder.node_name, node.name if not scope.calls else context.fresh(node.name)
     try:
         function = context.functions.get((domain, proto.op_type))
