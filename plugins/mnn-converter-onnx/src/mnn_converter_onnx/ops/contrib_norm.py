@@ -92,6 +92,8 @@ def embed_layer_normalization(node: Node, b: Builder) -> None:
         b.op("Reduction", [kept], [node.output(1)], dtype=np.int32, operation="SUM", dim=(1,), keepDims=False)
     elif node.output(1):
         b.op("Fill", [b.reshape(b.size(ids, 0), (1,)), b.const(np.int32(0))], [node.output(1)], dtype=np.int32)
+    if node.output(1):
+        b.declare(node.output(1), None, 1)
 
 
 @rule("GroupNorm", domain=MICROSOFT)
