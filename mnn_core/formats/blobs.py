@@ -43,16 +43,25 @@ def constant_of(blob: Mapping[str, Any], name: str, external: np.ndarray | None 
     shape = shape_of(tuple(blob.get("dims", ())), name)
     raw = external if external is not None else blob.get(where, np.zeros(0, dtype))
     size = np.dtype(dtype).itemsize
-    if raw.nbytes != math.prod(shape) * size:
+    stored = _blocks(shape) if blob.get("dataFormat") == "NC4HW4" and len(shape) > 1 else shape
+    if raw.nbytes != math.prod(stored) * size:
         raise ModelFormatError(f"{name}: a constant of shape {list(shape)} and type {kind} needs "
-                               f"{math.prod(shape) * size} bytes; {raw.nbytes} are stored")
+                               f"{math.prod(stored) * size} bytes; {raw.nbytes} are stored")
     values = numbers(raw, dtype, name)
+    if stored is not shape:
+        wide = np.moveaxis(values.reshape(stored), (1, 0, -1), (0, 1, 2)).reshape(shape[0], stored[0] * 4, *shape[2:])
+        values = np.ascontiguousarray(wide[:, :shape[1]]).reshape(-1)
     if kind in ("DT_HALF", "DT_BFLOAT16"):
         return HalfConstant(shape, values, "f2" if kind == "DT_HALF" else "bf16")
     if kind == "DT_INT64":
         limits = np.iinfo(np.int32)
         values = np.clip(values, limits.min, limits.max).astype(np.int32)
     return values.reshape(shape)
+
+
+def _blocks(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How MNN lays out NC4HW4: blocks of 4 channels, outside of the batch."""
+    return (-(-shape[1] // 4), shape[0], *shape[2:], 4)
 
 
 def _text_of(blob: Mapping[str, Any], name: str) -> np.ndarray:

@@ -21,7 +21,14 @@ def parameters(op: Op) -> tuple[str | None, dict[str, Any], bool]:
     if "common" in fields:
         fields |= {f.name for f in schema.TABLES[f"{param}Common"]}
     attrs = {k: v for k, v in op.attrs.items() if v is not None}
-    return param, attrs, op.type in schema.OP_NUMBERS and op.type not in _TOO_NEW and not any(k not in fields for k in attrs)
+    known = op.type in schema.OP_NUMBERS and op.type not in _TOO_NEW and all(k in fields for k in attrs)
+    return param, attrs, known and not _more_inputs(op)
+
+
+def _more_inputs(op: Op) -> bool:
+    """Whether a recurrent layer reads what MNN's has no input for (lengths, peepholes), and would take for something else."""
+    own = {"LSTM": 6, "RNN": 5, "RNNSequenceGRU": 12 if op.attrs.get("isBidirectionalRNN") else 7}.get(op.type)
+    return own is not None and any(op.inputs[own:])
 
 
 def foreign_ops(graph: Graph) -> list[Op]:

@@ -32,6 +32,8 @@ VERSION = "3.6.1"
 _EXTERNAL_FROM = 1024
 #: Attributes that name a subgraph.
 _BODIES = ("then_graph", "else_graph", "cond_graph", "body_graph")
+#: Lists that MNN reads even where the file has none, and crashes.
+_READ_UNASKED = frozenset({("Reshape", "dims")})
 _NO_TABLE = frozenset({"NONE", None})
 
 
@@ -253,7 +255,8 @@ class _Writer:
             inner = {f.name for f in schema.TABLES[f"{param}Common"]}
             values = {**{k: v for k, v in values.items() if k not in inner},
                       "common": {k: v for k, v in values.items() if k in inner}}
-        return {"main_type": param, "main": {k: v for k, v in values.items() if not (isinstance(v, tuple) and not v)}}
+        kept = {k: v for k, v in values.items() if not isinstance(v, tuple) or v or (param, k) in _READ_UNASKED}
+        return {"main_type": param, "main": kept}
 
 
 def _inner_first(graph: Graph) -> list[str]:

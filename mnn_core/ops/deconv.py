@@ -20,6 +20,11 @@ def infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
     """(N, O, *output) of x (N, I, *size), weight (I, O / group, *kernel), an optional bias and an optional output size."""
     x, weight = need(op, inputs, 0), need(op, inputs, 1)
     require_float(op, x)
+    if x.rank == 3 and weight.rank == 4:  # one column, as MNN allows
+        (wide,) = infer(op, [x.with_shape((*x.shape, 1)), *inputs[1:]])
+        if wide.shape[3] != 1:
+            raise ShapeError(f"{op}: an input of rank 3 is one column; its output would have {wide.shape[3]}")
+        return [wide.with_shape(wide.shape[:3])]
     check_ranks(op, x, weight, 5 if op.type == "ConvTranspose3D" else 4)
     group = group_of(op, x)
     if weight.shape[0] != x.shape[1] or x.shape[1] % group or (op.type.endswith("Depthwise") and weight.shape[1] != 1):
@@ -55,6 +60,7 @@ def _f(*shape: int) -> Spec:
     Example(plane((3, 3), strideX=2, strideY=2, pads=(1, 1, 1, 1), outPads=(1, 1), relu=True),
             [_f(2, 16, 4, 5), _f(16, 17, 3, 3), _f(17)], name="3x3_stride2_out_pads"),
     Example(plane((4, 4), strideX=2, strideY=2, padX=1, padY=1), [_f(1, 3, 4, 6), _f(3, 8, 4, 4), _f(8)], name="4x4"),
+    Example(plane((5, 1), strideY=3, pads=(1, 0, 2, 0)), [_f(2, 3, 6), _f(3, 4, 5, 1), _f(4)], name="one_column"),
     Example(plane((3, 2), strideY=3, dilateX=2, pads=(1, 0, 0, 2), outPads=(2, 0)), [_f(1, 3, 4, 5), _f(3, 2, 3, 2), _f(2)],
             name="odd_all"),
     Example(plane((3, 3), padX=1, padY=1, group=2), [_f(1, 4, 5, 5), _f(4, 3, 3, 3), _f(6)], name="groups"),
@@ -82,6 +88,8 @@ def deconvolution(op: Op, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | 
 
     outPads lengthen the end; what no kernel reaches is the bias alone. Then `relu` or `relu6`.
     """
+    if x.ndim == 3 and weight.ndim == 4:
+        return deconvolution(op, x[..., None], weight, bias, wanted)[..., 0]
     size = None if wanted is None else [int(v) for v in wanted.reshape(-1)]
     out = transposed(x, weight, geometry(op, x.shape, weight.shape, size), group_of(op, x))
     return finished(op, out, bias, x.dtype)

@@ -82,7 +82,12 @@ def eltwise(op: Op, *xs: np.ndarray) -> np.ndarray:
 
 def _select_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
     condition, yes, no = (present(op, inputs, i) for i in range(3))
-    return [Spec(broadcast(op, condition, yes, no), same_dtype(op, yes, no))]
+    whole, floats = sorted((yes, no), key=lambda s: s.dtype.kind == "f")
+    if floats.dtype.kind == "f" != whole.dtype.kind and whole.value is not None and not whole.value.any():
+        dtype = floats.dtype  # MNN copies bits, and its converter writes Trilu with an integer 0
+    else:
+        dtype = same_dtype(op, yes, no)
+    return [Spec(broadcast(op, condition, yes, no), dtype)]
 
 
 @register("Select", infer=_select_infer, examples=[
@@ -92,8 +97,10 @@ def _select_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
     Example({}, [Spec((0, 1), _I), Spec((1, 3), _F), Spec((), _F)], name="empty"),
 ])
 def select(op: Op, condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
-    """Input 1 where input 0 is not 0, else input 2; all three broadcast (ONNX Where)."""
-    return as_array(np.where(condition != 0, yes, no), np.promote_types(yes.dtype, no.dtype))
+    """Input 1 where input 0 is not 0, else input 2; all three broadcast (ONNX Where). Integers that are 0 go with floats."""
+    floats = [x.dtype for x in (yes, no) if x.dtype.kind == "f"]
+    dtype = floats[0] if len(floats) == 1 else np.promote_types(yes.dtype, no.dtype)
+    return as_array(np.where(condition != 0, yes, no), dtype)
 
 
 def _copies(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
