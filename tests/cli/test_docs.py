@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,24 @@ def test_operators_tell_versions_constraints_and_whether_mnn_runs_them(capsys: p
     assert rows["SequenceAt"]["mnn"] == "no"
     assert "BatchNormalization in training mode" in rows["BatchNormalization"]["notes"]
     assert rows["Conv"]["opsets"] == "1 on"
+
+
+def test_every_option_of_the_guide_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (TOOL.parents[1] / "docs" / "conversion.md").read_text(encoding="utf-8").partition("## Finding")[0]
+    with pytest.raises(SystemExit):
+        main(["convert", "--help"])
+    told = capsys.readouterr().out
+    missing = [o for o in re.findall(r"`(--?[a-zA-Z][\w-]*)", guide) if o not in told and o != "--framework"]
+    assert not missing
+
+
+def test_python_options_of_the_guide_exist() -> None:
+    import inspect
+
+    from mnn_core.convert import _call
+
+    guide = (TOOL.parents[1] / "docs" / "conversion.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[3] for line in guide.splitlines() if line.startswith("| `-")]
+    named = {n for cell in rows for n in re.findall(r"\b([a-z_0-9]+)\b(?!\.)", cell.replace("formats.mnn_json.dump", ""))}
+    assert named - {"source", "target", "allow_custom_op"} <= set(inspect.signature(_call).parameters)
+    assert len(named) > 20
