@@ -9,6 +9,8 @@ import onnx
 
 from mnn_core import ModelFormatError
 
+from . import stand_ins
+
 #: Initialisers above this many bytes are not given to shape inference, which needs the values of small ones only.
 _SMALL = 4096
 
@@ -33,8 +35,8 @@ def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
             if tensor.ByteSize() > _SMALL:
                 for name in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                     tensor.ClearField(name)
-    with suppress(Exception):  # it raises its own kinds and plain ones; the declared shapes are left then
-        slim = onnx.shape_inference.infer_shapes(slim, data_prop=True)
+    stand_ins.substitute(slim, _graphs(slim.graph))
+    slim = _inferred(slim)
     shapes: dict[str, Shape] = {}
     clashes = set()
     for graph in _graphs(slim.graph):
@@ -46,6 +48,18 @@ def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
                 if shapes.setdefault(info.name, shape) != shape:
                     clashes.add(info.name)
     return {name: shape for name, shape in shapes.items() if name not in clashes}
+
+
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with shapes: with those that it declares, or if they contradict the operators, without; else as it is."""
+    with suppress(Exception):  # it raises its own kinds and plain ones
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    del bare.graph.value_info[:]
+    with suppress(Exception):
+        return onnx.shape_inference.infer_shapes(bare, data_prop=True)
+    return model
 
 
 def _check_axes(nodes: Iterable[onnx.NodeProto]) -> None:
