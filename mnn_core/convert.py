@@ -67,8 +67,8 @@ def convert(
     float become 0. save_external_data: weights in a file of their own, `target`.weight.
 
     biz_code, auth_code: free text. verify: run the result and its source on random inputs (of input_shapes, if given) and raise
-    ConversionError, before anything is written, if they differ; keep: write all the same. on_verified is called with what was
-    found. options: go to the converter (`allow_custom_op=True` keeps operators that nobody knows).
+    ConversionError, before anything is written, if they differ or cannot be compared; keep: write all the same. on_verified is
+    called with what was found. options: go to the converter (`allow_custom_op=True` keeps operators that nobody knows).
 
     Raises ConversionError listing everything that is unsupported, and ModelFormatError for a damaged file.
     """
@@ -108,14 +108,21 @@ def convert(
 
 def _verify(source: Any, converter: str | None, graph: Graph, shapes: Mapping[str, Sequence[int]] | None, keep: bool,
             on_verified: Callable[[Verification], None] | None) -> None:
-    from .verify import verify
+    from .verify import Verification, verify
 
     if isinstance(source, Graph) or (converter is None and Path(source).suffix.lower() in (".mnn", ".json")):
         raise ConversionError("there is nothing to verify a .mnn, .json or Graph against; only models of other frameworks")
     reader = plugins.converter(converter) if converter is not None else plugins.converter_for(Path(source))
-    found = verify(graph, reader.reference(source, every=False), shapes)
+    try:
+        reference = reader.reference(source, every=False)
+    except ConversionError as error:
+        found = Verification(reason=str(error))
+    else:
+        found = verify(graph, reference, shapes)
     if on_verified is not None:
         on_verified(found)
+    elif found.worst is None and not keep:
+        raise ConversionError(f"{found}; nothing was written")
     if found.failed and not keep:
         raise ConversionError(f"verification failed, and nothing was written: {found}")
 

@@ -38,6 +38,7 @@ class Difference:
 
 def difference(name: str, ours: np.ndarray, reference: np.ndarray) -> Difference:
     """Compares one tensor; NaNs are equal to NaNs, infinities to themselves, and text to equal text."""
+    ours, reference = (x.astype(np.float32) if x.dtype.kind == "V" else x for x in (ours, reference))  # bfloat16 and the like
     if ours.dtype.kind not in "biuf" or reference.dtype.kind not in "biuf":
         same = ours.shape == reference.shape and bool((ours == reference).all())
         return Difference(name, 0.0 if same else float("inf"), ours.shape, reference.shape, (0, 0), (0, 0), None)

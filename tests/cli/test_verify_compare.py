@@ -145,3 +145,23 @@ def test_differences() -> None:
     assert difference("t", np.zeros((2, 1)), np.zeros(2)).error == inf
     assert difference("t", np.float32([nan]), np.float32([1])).error == inf
     assert difference("t", np.int32([2]), np.int64([2])).error == 0
+
+
+def test_operators_that_the_reference_lacks_are_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    @mnn.register_op("verify.Twice", onnx="verify.Twice")
+    def twice(op: mnn.Op, x: np.ndarray) -> np.ndarray:
+        return 2 * x
+
+    try:
+        model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17, "verify" : 1]> m (float[3] x) => (float[3] y) '
+                                        "{ y = verify.Twice(x) }")
+        (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+        assert main(["convert", str(tmp_path / "m.onnx"), str(tmp_path / "m.mnn")]) == 0
+        told = capsys.readouterr().err
+        assert "not verified: onnxruntime cannot load" in told
+        assert "the real MNN cannot run: verify.Twice" in told
+        with pytest.raises(mnn.ConversionError, match="not verified: onnxruntime cannot load"):
+            mnn.convert(tmp_path / "m.onnx", tmp_path / "n.mnn", verify=True)
+        assert not (tmp_path / "n.mnn").exists()
+    finally:
+        del registry._registry["verify.Twice"]

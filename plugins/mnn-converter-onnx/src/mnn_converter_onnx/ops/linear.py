@@ -11,7 +11,16 @@ from ..rules import Unsupported, rule
 
 @rule("MatMul")
 def matmul(node: Node, b: Builder) -> None:
-    b.op("MatMul", node.inputs[:2], node.outputs)
+    y, turned = unturned(b, node.inputs[1])
+    b.op("MatMul", [node.inputs[0], y], node.outputs, **({"transposeB": True} if turned else {}))
+
+
+def unturned(b: Builder, name: str) -> tuple[str, bool]:
+    """A factor, and whether it is to be transposed: a constant that was made by a Transpose is taken from before it."""
+    value = b.graph.constants.get(name)
+    if isinstance(value, np.ndarray) and value.ndim == 2 and not value.flags.c_contiguous and value.T.flags.c_contiguous:
+        return b.const(value.T, dtype=b.dtype(name)), True
+    return name, False
 
 
 @rule("Gemm")
@@ -22,8 +31,9 @@ def gemm(node: Node, b: Builder) -> None:
     add = bool(c) and beta != 0
     if alpha != 1:
         y = b.binary("MUL", y, b.number(alpha, y))
+    y, turned = unturned(b, y)
     product = b.op("MatMul", [x, y], 1 if add else node.outputs, transposeA=bool(node.get("transA", 0)),
-                   transposeB=bool(node.get("transB", 0)))
+                   transposeB=bool(node.get("transB", 0)) != turned)
     if add:
         if beta != 1:
             c = b.binary("MUL", c, b.number(beta, c))

@@ -13,6 +13,9 @@ from ..node import Node
 from ..rules import Unsupported, rule, wrong
 from ..tensors import declared_dtype
 
+#: Constants of so many bytes are transposed without a copy.
+_AS_VIEW = 1 << 20
+
 
 @rule("Identity", "Dropout")
 def identity(node: Node, b: Builder) -> None:
@@ -128,7 +131,14 @@ def _from_front(node: Node, b: Builder, axes: tuple[int, ...]) -> tuple[int, ...
 
 @rule("Transpose")
 def transpose(node: Node, b: Builder) -> None:
+    """Large constants are turned as views: they may be mapped from a file that does not fit in memory."""
     perm = node.get("perm")
+    value, result = b.graph.constants.get(node.inputs[0]), node.output(0)
+    order = tuple(perm) if perm is not None else tuple(range(b.rank(node.inputs[0]) or 0))[::-1]
+    if isinstance(value, np.ndarray) and value.nbytes >= _AS_VIEW and sorted(order) == list(range(value.ndim)) and result:
+        b.graph.constants[result] = value.transpose(order)
+        b.declare(result, b.dtype(node.inputs[0]), value.ndim)
+        return
     b.op("Permute", node.inputs, node.outputs, **({"dims": tuple(perm)} if perm is not None else {}))
 
 
