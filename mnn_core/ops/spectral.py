@@ -100,9 +100,11 @@ def _stft_sizes(op: Op, inputs: Sequence[Spec | None]) -> tuple[int, int, int]:
 
 def _stft_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
     x = present(op, inputs)
+    if x.rank == 2:
+        x = x.with_shape((*x.shape, 1))
     _signal(op, x)
     if x.rank != 3:
-        raise ShapeError(f"{op}: input 0 is {x}; expected [batch, samples, 1 or 2]")
+        raise ShapeError(f"{op}: input 0 is {x}; expected [batch, samples], or [batch, samples, 1 or 2]")
     if op["onesided"] and x.shape[-1] != 1:
         raise ShapeError(f"{op}: a onesided transform needs a real input; found {x}")
     _, length, frames = _stft_sizes(op, inputs)
@@ -111,17 +113,18 @@ def _stft_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
 
 @register("onnx.STFT", attrs={"onesided": True}, infer=_stft_infer, content=(1, 3), examples=[
     Example({}, [Spec((2, 30, 1), FLOAT32), np.array(4, np.int32), np.hanning(9).astype(np.float32)], 1e-4),
+    Example({}, [Spec((1, 20), FLOAT32), np.array(3, np.int32), None, np.array(6, np.int32)], 1e-4, "flat"),
     Example({"onesided": False}, [Spec((2, 30, 2), FLOAT32), np.array(5, np.int32), None, np.array(8, np.int32)], 1e-4,
             "complex"),
 ])
 def stft(op: Op, x: np.ndarray, step: np.ndarray, window: np.ndarray | None = None,
          length: np.ndarray | None = None) -> np.ndarray:
-    """Transforms of frames of x [batch, samples, 1 or 2]: [batch, frames, points, 2]; frame i begins at i * step.
+    """Transforms of frames of x [batch, samples] or [batch, samples, 1 or 2]: [batch, frames, points, 2].
 
-    `onesided`: only the first half of the spectrum. What is left at the end is dropped.
+    Frame i begins at i * step. `onesided`: only the first half of the spectrum. What is left at the end is dropped.
     """
     hop, points, frames = _stft_sizes(op, [None if a is None else Spec.of(a) for a in (x, step, window, length)])
-    signal = _complex(x)
+    signal = _complex(x if x.ndim == 3 else x[..., None])
     cut = np.lib.stride_tricks.sliding_window_view(signal, points, 1)[:, ::hop][:, :frames]
     if window is not None:
         cut = cut * window.astype(np.float64)

@@ -51,9 +51,10 @@ def test_real_signals_come_back_from_half_a_spectrum() -> None:
 
 @pytest.mark.parametrize("onesided", [0, 1])
 @pytest.mark.parametrize("hop", [1, 4, 7])
-def test_stft(onesided: int, hop: int) -> None:
+@pytest.mark.parametrize("last", [(), (1,)])
+def test_stft(last: tuple[int, ...], onesided: int, hop: int) -> None:
     window = np.hamming(10).astype(np.float32)
-    check("STFT", {"x": _signal(2, 41, 1), "hop": np.array(hop), "w": window, "n": np.array(10)}, 17, 4, onesided=onesided)
+    check("STFT", {"x": _signal(2, 41, *last), "hop": np.array(hop), "w": window, "n": np.array(10)}, 17, 4, onesided=onesided)
 
 
 @pytest.mark.parametrize("pads", [None, [1, 0, 2, 1]])
