@@ -67,6 +67,17 @@ def test_complex_products() -> None:
         check_values(contrib(name, "a b"), {"a": a, "b": b}, [np.stack([want.real, want.imag], -1).astype(np.float32)])
 
 
+@pytest.mark.parametrize("shape", [(8,), (2, 6), (2, 3, 10)])
+def test_real_transforms(shape) -> None:
+    x = random(*shape)
+    pairs = np.fft.rfft(x)
+    pairs = np.stack([pairs.real, pairs.imag], -1).astype(np.float32)
+    check_values(contrib("Rfft", "x", signal_ndim=1), {"x": x}, [pairs])
+    check_values(contrib("Irfft", "x", signal_ndim=1), {"x": pairs}, [x])
+    with pytest.raises(ConversionError, match="another form"):
+        check_values(contrib("Rfft", "x", signal_ndim=2), {"x": x}, [pairs])
+
+
 def test_torch_embedding() -> None:
     table, places = random(7, 4), np.array([[1, 6], [0, 3]])
     check_values(contrib("TorchEmbedding", "w i"), {"w": table, "i": places}, [table[places]])

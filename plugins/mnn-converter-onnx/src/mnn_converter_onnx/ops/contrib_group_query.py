@@ -115,7 +115,8 @@ def _cache(node: Node, b: Builder, step: _Step, new: str, past: str, present: st
     inside = b.binary("MUL", b.binary("GREATER_EQUAL", newer, b.const(np.int32(0)), dtype=np.int32),
                       b.binary("LESS", newer, step.length, dtype=np.int32), dtype=np.int32)
     last = b.binary("SUB", size, b.const(np.int32(1)))
-    picked = b.op("Select", [inside, b.binary("ADD", newer, old), b.binary("MINIMUM", places, last)], dtype=np.int64)
+    kept = b.binary("MINIMUM", b.binary("ADD", newer, cached), last)  # places again, but for each entry: MNN repeats no branch
+    picked = b.op("Select", [inside, b.binary("ADD", newer, old), kept], dtype=np.int64)
     heads, batch = node["kv_num_heads"], b.size(rows, 0)
     starts = arange(b, b.binary("MUL", batch, b.const(np.int32(heads))))
     starts = b.binary("MUL", b.reshape(starts, (-1, heads, 1)), size)

@@ -147,7 +147,13 @@ def _chain(node: Node, b: Builder, kind: str, outputs: list[str] | int) -> str:
 
 @rule("Where")
 def where(node: Node, b: Builder) -> None:
-    b.op("Select", node.inputs[:3], node.outputs, dtype=b.dtype(node.inputs[1]))
+    """MNN does not repeat the last operand alone: one that must be comes first, with the condition undone."""
+    condition, x, y = node.inputs[:3]
+    shapes = [b.shape(n) for n in (condition, x, y)]
+    known = [s for s in shapes if s is not None and None not in s]
+    if len(known) == 3 and shapes[0] == shapes[1] != shapes[2]:
+        condition, x, y = b.binary("EQUAL", condition, b.const(np.int32(0)), dtype=np.bool_), y, x
+    b.op("Select", [condition, x, y], node.outputs, dtype=b.dtype(node.inputs[1]))
 
 
 @rule("Cast")
