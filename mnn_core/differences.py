@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+#: Differences that 32-bit floats of the size of 1 have anyway.
+_NOISE = 1e-6
+
 
 @dataclass
 class Difference:
@@ -25,6 +28,10 @@ class Difference:
     worst: tuple[int, ...] | None
     absolute: float = 0.0
     values: tuple[float, float] | None = None
+
+    def within(self, tolerance: float) -> bool:
+        """Whether the difference is allowed. Below 1e-6 every one is: a sigmoid near 0 has no more exact digits."""
+        return self.error <= tolerance or self.absolute <= _NOISE
 
     def lines(self, ours: str = "ours", reference: str = "reference") -> list[str]:
         """Shapes, ranges and the worst place, for people."""

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     source, ours, expected = _both(args, graph)
     compared = [difference(name, ours[name], value) for name, value in expected.items()
                 if name in ours and isinstance(value, np.ndarray) and ours[name].dtype != object]
-    first = next((d for d in compared if not d.error <= tolerance), None)
+    first = next((d for d in compared if not d.within(tolerance)), None)
     worst = worst_of(compared)
     maker = next((op for op in graph.ops if first is not None and first.tensor in op.outputs), None)
     if args.html:

@@ -42,7 +42,7 @@ def report(model: str, reference: str, graph: Graph, compared: Sequence[Differen
     for d in compared:
         cells = [escape(d.tensor), f"{d.error:.3g}", f"{d.absolute:.3g}", str(list(d.worst) if d.worst is not None else ""),
                  str(list(d.shape)), "{:.4g} to {:.4g}".format(*d.range), "{:.4g} to {:.4g}".format(*d.reference_range)]
-        parts.append(f'<tr{"" if d.error <= tolerance else " class=bad"}>' + "".join(f"<td>{c}</td>" for c in cells) + "</tr>")
+        parts.append(f'<tr{"" if d.within(tolerance) else " class=bad"}>' + "".join(f"<td>{c}</td>" for c in cells) + "</tr>")
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
             f"<style>{_STYLE}</style></head>\n<body>" + "\n".join([*parts, "</table>"]) + "</body></html>\n")
 
@@ -93,7 +93,7 @@ def picture(graph: Graph, tensor: str, known: dict[str, Difference], tolerance: 
                 lines.append(f'<path d="M{x1:.0f},{y1:.0f} C{x1:.0f},{y1 + 20:.0f} {x2:.0f},{y2 - 20:.0f} {x2:.0f},{y2:.0f}" '
                              'fill="none" stroke="#888"/>')
         own = [known[n] for n in op.outputs if n in known]
-        bad = any(not d.error <= tolerance for d in own)
+        bad = any(not d.within(tolerance) for d in own)
         color = "#eee" if not own else "#f6c7c2" if bad else "#cfe8d5"
         edge = 3 if tensor in op.outputs else 1
         shown = f"error {max(d.error for d in own):.2g} {list(own[0].shape)}" if own else "not compared"

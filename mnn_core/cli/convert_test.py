@@ -55,6 +55,6 @@ def check(graph: Graph, folder: Path, config: str | None, threshold: float) -> s
         if expected.size != ours.size:
             return f"test {folder}: output {name!r} has {ours.size} numbers, {expected.size} are stored"
         found = difference(name, ours.reshape(-1), expected)
-        if not found.error <= threshold:
+        if not found.within(threshold):
             return f"test {folder}: output {name!r} differs by {found.error:.3g} (allowed {threshold:g})"
     return ""

@@ -165,3 +165,21 @@ def test_operators_that_the_reference_lacks_are_no_fault(tmp_path: Path, capsys:
         assert not (tmp_path / "n.mnn").exists()
     finally:
         del registry._registry["verify.Twice"]
+
+
+def test_what_is_near_zero_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sigmoid far below 0: onnxruntime's ends at 0, or has few exact digits."""
+    source = build(tmp_path / "s.onnx", """(float[n, 64] x) => (float[n, 64] y)
+        { c = Constant<value_float=-16.0>()  a = Add(x, c)  y = Sigmoid(a) }""")
+    assert main(["convert", str(source), str(tmp_path / "s.mnn")]) == 0
+    assert main(["compare", str(source)]) == 0
+    assert difference("t", np.float32([1.00002]), np.float32([1])).within(1e-4)
+    assert not difference("t", np.float32([1.00002]), np.float32([1])).within(1e-5)
+
+
+def test_models_with_branches_are_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = build(tmp_path / "b.onnx", """(float[n, 4] x, bool c) => (float[n, 4] y)
+        { y = If(c) <then_branch = t () => (float[n, 4] u) { u = Relu(x) },
+                     else_branch = e () => (float[n, 4] v) { v = Neg(x) }> }""")
+    assert main(["convert", str(source), str(tmp_path / "b.mnn"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verification"]["passed"]
