@@ -101,7 +101,7 @@ def loop(g: Draft, op: str) -> list[Tensor]:
 
     inputs = [(np.array(0, np.int64), 0.0), (np.array(True), 0.0), *((t.value, t.noise) for t in carried)]
     graph, used, _ = body(g, inputs, finish, g.flag(), exact=not trips)  # which tells the shape of no results at all
-    limit = g.given(np.array(trips, np.int64)) if stop is None or g.flag() else None
+    limit = g.given(np.array(trips, np.int64)) if stop is None or g.opset < 9 or g.flag() else None
     first = g.given(np.array(True)) if limit is None or g.flag() else None
     return g.node(op, [limit, first, *carried], len(carried) + scans, captures=used, body=graph)
 
