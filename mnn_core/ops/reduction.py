@@ -78,6 +78,7 @@ def _floats(*shape: int) -> Spec:
       for n in ("SUM", "MEAN", "MAXIMUM")),
     Example({"operation": "SUM"}, [_floats(3, 4)], name="all"),
     Example({"operation": "MEAN", "keepDims": True}, [_floats(2, 3, 4), np.array([0, -1], np.int32)], name="axes-input"),
+    Example({"operation": "SUM", "dim": (1,)}, [_floats(5, 4), np.array([], np.int32)], name="no-axes-from-an-input"),
     Example({"operation": "SUM", "dim": (0, 2)}, [_floats(7, 6, 5)], name="apart"),
     Example({"operation": "SUM", "dim": (-1,)}, [_floats(2, 1000)], name="long"),
     Example({"operation": "SUM", "dim": (1,)}, [_floats(2, 0, 3)], name="of-nothing"),

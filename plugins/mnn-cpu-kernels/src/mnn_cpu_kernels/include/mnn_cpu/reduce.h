@@ -38,6 +38,8 @@ static int reduce_prepare(mnn_call *c) {
   if (present(c, 1)) {
     if (!c->in[1].data) return c->fail(c, "the axes are not constant");
     for (int64_t i = 0; i < count(c->in[1]); ++i) mark(in<int32_t>(c, 1)[i]);
+    if (count(c->in[1]) == 0)
+      for (int32_t d = 0; d < x.rank; ++d) folded[d] = true;  // none given: all
   } else if (dims && dims->kind == 'I' && dims->n) {
     for (int32_t i = 0; i < dims->n; ++i) mark(dims->v.ints[i]);
   } else {
@@ -58,6 +60,7 @@ static int reduce_prepare(mnn_call *c) {
       s->n *= x.shape[d];
     }
   }
+  if (s->n != count(c->out[0])) return c->fail(c, "an output of another size");
   if (!s->inner) s->inner = 1, s->fsize[0] = 1, s->fstride[0] = 1;
   if (!s->folded && (s->fold == Fold::max || s->fold == Fold::min)) return c->fail(c, "an empty maximum");
   return 0;
