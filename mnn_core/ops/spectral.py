@@ -129,3 +129,23 @@ def stft(op: Op, x: np.ndarray, step: np.ndarray, window: np.ndarray | None = No
     if window is not None:
         cut = cut * window.astype(np.float64)
     return _pairs(np.fft.rfft(cut.real, axis=-1) if op["onesided"] else np.fft.fft(cut, axis=-1))
+
+
+def _stft_of(op: Op) -> Op:
+    return Op("onnx.STFT", op.inputs, op.outputs, {"onesided": op["abs"]}, name=op.name)
+
+
+def _mnn_stft_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
+    window = present(op, inputs, 2)
+    given = [*inputs[:2], *((None, window) if window.rank == 0 else (window,))]
+    return _stft_infer(_stft_of(op), given)
+
+
+@register("Stft", param="StftParam", infer=_mnn_stft_infer, content=(1,), examples=[
+    Example({"abs": True}, [Spec((2, 30, 1), FLOAT32), np.array(4, np.int32), np.hanning(9).astype(np.float32)], 1e-4),
+    Example({"abs": False}, [Spec((1, 40, 1), FLOAT32), np.array(5, np.int32), np.hanning(16).astype(np.float32)], 1e-4,
+            "whole"),
+])
+def mnn_stft(op: Op, x: np.ndarray, step: np.ndarray, window: np.ndarray) -> np.ndarray:
+    """MNN's STFT: of a real signal [batch, samples, 1], with a window, or a frame length of rank 0. `abs` is `onesided`."""
+    return stft(_stft_of(op), x, step, *((None, window) if window.ndim == 0 else (window,)))

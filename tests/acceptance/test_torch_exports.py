@@ -77,14 +77,13 @@ CANNOT = {
     "packed": "Can't compute size for 512",  # sequence lengths, stored as Extra ops
     "rnn_states_ts": "Can't compute size for 512",  # activation relu, likewise
     "script_ts17": "Can't compute size for 512",  # sequences of tensors, likewise
-    "spectral": "Can't compute size for 512",
     "video": "wrong by",  # pooling in 3-D of batches
     "warp": "wrong by",  # grid_sample with reflection
 }
 #: What the real MNN does not convert itself, or gets wrong then: start of a name -> what it says.
 CANNOT_ITSELF = {
     **dict.fromkeys(("bert_fused", "vit_fused", "decoder_fused", "vit_dyn23", "decoder_dyn23", "translator_dyn23", "control",
-                     "styler_dyn", "spectral"), "These Op Not Support"),
+                     "styler_dyn"), "These Op Not Support"),
     "detector_dyn": "Not support 1 input for Max op",
     **dict.fromkeys(("lstm_states", "script"), "Broad cast error"),
     **dict.fromkeys(("packed", "rnn_states_ts", "styler_ts", "video", "warp", "decoder_half", "index_dyn", "index_ts17"),

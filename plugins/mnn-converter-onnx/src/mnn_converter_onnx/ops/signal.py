@@ -1,4 +1,4 @@
-"""Signals: Fourier transforms and mel weights, which MNN has no ops for."""
+"""Signals: Fourier transforms and mel weights; of these MNN has an op for STFT alone."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def dft(node: Node, b: Builder) -> None:
 
 @rule("STFT")
 def stft(node: Node, b: Builder) -> None:
+    """MNN has it for real signals; the window tells the frame length if both are there."""
+    shape, frame = b.shape(node.inputs[0]), node.input(2)
+    if not frame and b.value(node.input(3)) is not None:
+        frame = b.reshape(node.input(3), ())
+    if frame and shape is not None and len(shape) == 3 and shape[2] == 1:
+        b.op("Stft", [*node.inputs[:2], frame], node.outputs, abs=bool(node.get("onesided", 1)))
+        return
     b.op("onnx.STFT", node.inputs, node.outputs, onesided=bool(node.get("onesided", 1)))
 
 
