@@ -45,17 +45,22 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="backend option; may repeat")
 
 
-def load_model(path: str, args: argparse.Namespace) -> Any:
-    """Loads a .mnn file, or converts any other model file on the fly."""
-    from ..convert import convert
-    from ..session import load
-
+def model_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `mnn_core.load` that `add_model_options` asks for. Raises MNNError for a malformed --option."""
     options = {}
     for item in args.option:
         key, found, value = item.partition("=")
         if not found:
             raise MNNError(f"--option {item}: expected KEY=VALUE")
         options[key] = value
-    backend = args.backend.split(",") if "," in args.backend else args.backend
-    source = path if Path(path).suffix.lower() == ".mnn" else convert(path)
-    return load(source, backend=backend, threads=args.threads, precision=args.precision, strict=args.strict, options=options)
+    return {"backend": args.backend.split(",") if "," in args.backend else args.backend, "threads": args.threads,
+            "precision": args.precision, "strict": args.strict, "options": options}
+
+
+def load_model(path: str, args: argparse.Namespace) -> Any:
+    """Loads a .mnn file, or converts any other model file on the fly."""
+    from ..convert import convert
+    from ..session import load
+
+    settings = model_settings(args)
+    return load(path if Path(path).suffix.lower() == ".mnn" else convert(path), **settings)

@@ -13,7 +13,7 @@ import numpy as np
 from ..differences import Difference, capture, difference, worst_of
 from ..errors import InputError
 from ..ir import Graph, Op
-from .common import add_model_options, command, print_json, table
+from .common import add_model_options, command, model_settings, print_json, table
 from .inputs import add_input_options, read_inputs
 
 #: Largest relative difference that is allowed where --tolerance does not say: of 32-bit floats, 16-bit weights, and integers.
@@ -109,8 +109,7 @@ def _both(args: argparse.Namespace, graph: Graph) -> tuple[str, Mapping[str, np.
     from ..plugins import converter_for
     from ..session import load
 
-    backend = args.backend.split(",") if "," in args.backend else args.backend
-    model = load(graph, backend=backend, threads=args.threads, precision=args.precision, strict=args.strict)
+    model = load(graph, **model_settings(args))
     feeds = read_inputs(model.inputs, args)
     other = args.against or args.model
     if Path(other).suffix.lower() not in (".mnn", ".json"):

@@ -41,7 +41,7 @@ def read_json(source: str | Path) -> Graph:
         return _read_graph(data)
     except MNNError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, IndexError) as error:
         name = source.name if isinstance(source, Path) else "JSON"
         raise ModelFormatError(f"{name}: not a model in JSON form: {error!r}") from error
 
