@@ -40,12 +40,14 @@ def unsqueeze(b: Builder, x: str, *axes: int) -> str:
     return b.op("Unsqueeze", [x], dtype=b.dtype(x), squeezeDims=axes)
 
 
-def scores(b: Builder, query: str, key: str, scale: float | None, softcap: float = 0.0) -> str:
+def scores(b: Builder, query: str, key: str, scale: float, size: int | None, softcap: float = 0.0) -> str:
     """scale * query @ key' of (B, N, S, D) and (B, N, T, D); within softcap * (-1..1) if it is not 0.
 
-    scale: None for 1 / sqrt(D).
+    scale: 0 for 1 / sqrt(D). size: D, if it is known before the model runs.
     """
-    if scale is None:
+    if not scale and size:
+        scale = size**-0.5
+    if not scale:
         width = b.cast(b.size(query, 3), np.float32)
         query = b.binary("REALDIV", query, b.unary("SQRT", width))
     elif scale != 1:

@@ -21,23 +21,25 @@ _FUSED = {
     "FusedGemm": ("Gemm", 3, ("transA", "transB")),
     "GemmFastGelu": ("MatMul", 2, ()),
 }
-#: A matrix of an unknown shape, which a stand-in may multiply by.
-UNKNOWN = "\0any matrix"
+#: Name of a matrix that a stand-in multiplies by: any number of rows, and some columns, which follow if they are known.
+_MATRIX = "\0matrix "
 
 
 def substitute(model: onnx.ModelProto, graphs: Iterable[onnx.GraphProto]) -> None:
     """Puts standard nodes in the place of those of com.microsoft where there are some, in a model only for shape inference."""
-    found = False
+    matrices: set[str] = set()
     for graph in graphs:
         nodes = list(graph.node)
         if not any(_is_ours(node) for node in nodes):
             continue
-        found = True
         made = [n for node in nodes for n in ((_stand_in(node) if _is_ours(node) else None) or [node])]
         del graph.node[:]
         graph.node.extend(made)
-    if found:
-        model.graph.input.append(helper.make_tensor_value_info(UNKNOWN, onnx.TensorProto.FLOAT, [None, None]))
+        matrices |= {name for node in made for name in node.input if name.startswith(_MATRIX)}
+    for name in sorted(matrices):
+        columns = name.removeprefix(_MATRIX)
+        shape = [None, int(columns) if columns else None]
+        model.graph.input.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
 
 
 def _is_ours(node: NodeProto) -> bool:
@@ -58,13 +60,13 @@ def _stand_in(node: NodeProto) -> list[NodeProto]:
     return make(node) if make else []
 
 
-def _attribute(node: NodeProto, name: str, default: int = 0) -> int:
-    return next((int(a.i) for a in node.attribute if a.name == name), default)
+def _attribute(node: NodeProto, name: str) -> int:
+    return next((int(a.i) for a in node.attribute if a.name == name), 0)
 
 
-def _wide(node: NodeProto) -> list[NodeProto]:
-    """As the first input, but for the last dimension."""
-    return [helper.make_node("MatMul", [node.input[0], UNKNOWN], list(node.output)[:1])]
+def _wide(node: NodeProto, columns: int = 0) -> list[NodeProto]:
+    """As the first input, but for the last dimension, 0 for an unknown one."""
+    return [helper.make_node("MatMul", [node.input[0], f"{_MATRIX}{columns or ''}"], list(node.output)[:1])]
 
 
 def _fused_matmul(node: NodeProto) -> list[NodeProto]:
@@ -88,7 +90,7 @@ def _embedding(node: NodeProto) -> list[NodeProto]:
 
 
 _OTHER: dict[str, Callable[[NodeProto], list[NodeProto]]] = {
-    "MatMulNBits": _wide, "MatMulBnb4": _wide, "Attention": _wide, "QAttention": _wide, "GroupQueryAttention": _wide,
-    "MultiHeadAttention": _multi_head, "DecoderMaskedMultiHeadAttention": _multi_head, "FusedMatMul": _fused_matmul,
-    "TransposeMatMul": _fused_matmul, "EmbedLayerNormalization": _embedding,
+    "MatMulNBits": lambda node: _wide(node, _attribute(node, "N")), "MatMulBnb4": _wide, "Attention": _wide,
+    "QAttention": _wide, "GroupQueryAttention": _wide, "MultiHeadAttention": _multi_head,
+    "DecoderMaskedMultiHeadAttention": _multi_head, "FusedMatMul": _fused_matmul, "TransposeMatMul": _fused_matmul, "EmbedLayerNormalization": _embedding,
 }

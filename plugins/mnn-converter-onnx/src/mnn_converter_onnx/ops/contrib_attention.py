@@ -16,12 +16,16 @@ from .contrib_activation import biased
 
 @dataclass
 class _Heads:
-    """Queries, keys and values as (B, N, length, D); past: how many keys precede the new ones, "" for none."""
+    """Queries, keys and values as (B, N, length, D); past: how many keys precede the new ones, "" for none.
+
+    size: D of queries, if it is known before the model runs.
+    """
 
     query: str
     key: str
     value: str
     past: str = ""
+    size: int | None = None
 
 
 @rule("Attention", domain=MICROSOFT)
@@ -36,7 +40,9 @@ def attention(node: Node, b: Builder) -> None:
     names = [b.context.fresh(f"{b.node_name}/{n}") for n in ("query", "key", "value")]
     points = tuple(int(v) for v in np.cumsum(sizes)[:-1]) if len(sizes) else (3,)
     b.op("Slice", [projected], names, axis=2, slicePoints=points, sourceType="CAFFE" if len(sizes) else "TENSORFLOW")
-    parts = _Heads(*(split_heads(b, name, heads) for name in names))
+    shape = b.shape(weight)
+    width = sizes[0] if len(sizes) else None if shape is None or shape[-1] is None else shape[-1] // 3
+    parts = _Heads(*(split_heads(b, name, heads) for name in names), size=None if width is None else width // heads)
     if past:
         old = [b.op("Squeeze", [part(b, past, 0, i, i + 1)], squeezeDims=(0,)) for i in (0, 1)]
         parts = _with_past(b, parts, *old)
@@ -55,7 +61,7 @@ def _refuse(node: Node, *names: str) -> None:
 def _with_past(b: Builder, parts: _Heads, key: str, value: str) -> _Heads:
     """Earlier keys and values in front of the new ones."""
     joined = [b.op("Concat", [old, new], axis=2) for old, new in ((key, parts.key), (value, parts.value))]
-    return _Heads(parts.query, *joined, b.size(key, 2))
+    return _Heads(parts.query, *joined, b.size(key, 2), parts.size)
 
 
 @rule("MultiHeadAttention", domain=MICROSOFT)
@@ -87,7 +93,7 @@ def decoder_masked_multi_head_attention(node: Node, b: Builder) -> None:
         written = [b.op("Concat", [part(b, old, 2, 0, at), new, part(b, old, 2, after, 2**31 - 1)], axis=2)
                    for old, new in ((old_key, parts.key), (old_value, parts.value))]
         _present(node, b, _Heads("", *written))
-        parts = _Heads(parts.query, *(part(b, w, 2, 0, after) for w in written), at)
+        parts = _Heads(parts.query, *(part(b, w, 2, 0, after) for w in written), at, parts.size)
     else:
         if old_key:
             parts = _with_past(b, parts, old_key, old_value)
@@ -111,7 +117,8 @@ def _projected(node: Node, b: Builder, bias: str, inputs: list[str] | None = Non
         raise Unsupported("keys of unknown rank, which may be packed with values")
     if b.rank(key) == 5:  # (B, L, N, 2, D)
         key, value = (b.reshape(b.gather(key, b.const(np.int32(i)), 3), (0, 0, -1)) for i in (0, 1))
-    whole = b.rank(key) == 4
+    whole, shape = b.rank(key) == 4, b.shape(query)
+    size = None if shape is None or shape[-1] is None else shape[-1] // heads
     if bias:
         width, full = b.size(query, 2), b.size(bias, 0)
         biases = [part(b, bias, 0, 0, width), part(b, bias, 0, width, b.binary("ADD", width, width)),
@@ -120,7 +127,7 @@ def _projected(node: Node, b: Builder, bias: str, inputs: list[str] | None = Non
         if not whole:
             key, value = b.binary("ADD", key, biases[1]), b.binary("ADD", value, biases[2])
     states = [key, value] if whole else [split_heads(b, n, heads) for n in (key, value)]
-    return _Heads(split_heads(b, query, heads), *states)
+    return _Heads(split_heads(b, query, heads), *states, size=size)
 
 
 def _packed(node: Node, b: Builder, packed: str, bias: str) -> _Heads:
@@ -142,7 +149,7 @@ def _packed(node: Node, b: Builder, packed: str, bias: str) -> _Heads:
 
 def _attend(node: Node, b: Builder, parts: _Heads, mask: str, extra: str, shown: str = "") -> None:
     """softmax(scale * Q @ K' + masks + bias) @ V. shown: a name for what Softmax is applied to."""
-    score = scores(b, parts.query, parts.key, node.get("scale", 0.0) or None)
+    score = scores(b, parts.query, parts.key, node.get("scale", 0.0), parts.size)
     added = _added(node, b, parts, mask)
     for more in (added, extra):
         score = b.binary("ADD", score, more) if more else score

@@ -37,7 +37,13 @@ def group_query_attention(node: Node, b: Builder) -> None:
     if node.get("do_rotary", 0):
         query, key = _rotated(node, b, step, query, key)
     query, key, value = (b.op("Permute", [x], dims=(0, 2, 1, 3)) for x in (query, key, value))
-    key, value = (_cache(node, b, step, x, node.input(3 + i), node.output(1 + i)) for i, x in enumerate((key, value)))
+    if node.input(3):
+        rows = _rows(node, b, step, node.inputs[3])
+        key, value = (_cache(b, step, x, node.inputs[3 + i], node.output(1 + i), rows) for i, x in enumerate((key, value)))
+    else:
+        for x, present in ((key, node.output(1)), (value, node.output(2))):
+            if present:
+                b.op("Identity", [x], [present])
     _attend(node, b, step, query, key, value)
 
 
@@ -64,6 +70,13 @@ def _projections(node: Node, b: Builder) -> list[str]:
     return names
 
 
+def _head_size(node: Node, b: Builder) -> int | None:
+    """The size of a head, if it is known before the model runs."""
+    width = (b.shape(node.inputs[0]) or (None,))[-1]
+    rows = node["num_heads"] + (0 if node.input(1) else 2 * node["kv_num_heads"])
+    return None if width is None else width // rows
+
+
 def _normalised(node: Node, b: Builder, x: str, index: int) -> str:
     """x by its root mean square, times a weight, if the node has one."""
     weight = node.input(index)
@@ -88,27 +101,22 @@ def _rotated(node: Node, b: Builder, step: _Step, query: str, key: str) -> tuple
         last = b.binary("SUB", b.size(tables[0], 0), b.const(np.int32(1)))
         positions = b.binary("MINIMUM", positions, last)
     angles = [unsqueeze(b, b.gather(table, positions), 2) for table in tables]
-    table, shape, interleaved = b.shape(tables[0]), b.shape(node.inputs[0]), bool(node.get("rotary_interleaved", 0))
+    table, interleaved = b.shape(tables[0]), bool(node.get("rotary_interleaved", 0))
     if table is None or table[-1] is None:
         raise Unsupported("cos_cache of unknown width")
-    rows = node["num_heads"] + (0 if node.input(1) else 2 * node["kv_num_heads"])
-    whole = shape is not None and shape[-1] == 2 * table[-1] * rows
-    width = None if whole else 2 * table[-1]
+    width = None if _head_size(node, b) == 2 * table[-1] else 2 * table[-1]
     for x in (query, key):
         b.declare(x, None, 4)
     return rotate(b, query, *angles, width, interleaved), rotate(b, key, *angles, width, interleaved)
 
 
-def _cache(node: Node, b: Builder, step: _Step, new: str, past: str, present: str) -> str:
-    """The keys or values (B, K, total, D) to attend to; the cache that is written out may be longer.
+def _rows(node: Node, b: Builder, step: _Step, past: str) -> str:
+    """Which rows of [past, new], those of all heads of all batch entries one after the other, make the cache (B, K, length).
 
-    New rows come behind those in the cache of each batch entry: rows are picked out of [past, new].
+    New rows come behind those in the cache of each batch entry. The cache is as long as it was if it has room for them.
     """
-    if not past:
-        b.op("Identity", [new], [present]) if present else None
-        return new
-    rows = b.op("Concat", [past, new], axis=2)
-    size, old = b.size(rows, 2), b.size(past, 2)
+    old = b.size(past, 2)
+    size = b.binary("ADD", old, step.length)
     places = unsqueeze(b, arange(b, b.binary("MAXIMUM", step.total, old)), 0)
     cached = unsqueeze(b, step.cached, 1)
     newer = b.binary("SUB", places, cached)
@@ -117,11 +125,17 @@ def _cache(node: Node, b: Builder, step: _Step, new: str, past: str, present: st
     last = b.binary("SUB", size, b.const(np.int32(1)))
     kept = b.binary("MINIMUM", b.binary("ADD", newer, cached), last)  # places again, but for each entry: MNN repeats no branch
     picked = b.op("Select", [inside, b.binary("ADD", newer, old), kept], dtype=np.int64)
-    heads, batch = node["kv_num_heads"], b.size(rows, 0)
-    starts = arange(b, b.binary("MUL", batch, b.const(np.int32(heads))))
+    heads = node["kv_num_heads"]
+    starts = arange(b, b.binary("MUL", b.size(past, 0), b.const(np.int32(heads))))
     starts = b.binary("MUL", b.reshape(starts, (-1, heads, 1)), size)
-    flat = b.op("Reshape", [rows, b.op("Concat", [b.ints(-1), b.reshape(b.size(rows, 3), (1,))], axis=0)])
-    whole = b.gather(flat, b.binary("ADD", starts, unsqueeze(b, picked, 1)), 0, [present] if present else 1)
+    return b.binary("ADD", starts, unsqueeze(b, picked, 1))
+
+
+def _cache(b: Builder, step: _Step, new: str, past: str, present: str, rows: str) -> str:
+    """The keys or values (B, K, total, D) to attend to; the cache that is written out may be longer."""
+    both = b.op("Concat", [past, new], axis=2)
+    flat = b.op("Reshape", [both, b.op("Concat", [b.ints(-1), b.reshape(b.size(both, 3), (1,))], axis=0)])
+    whole = b.gather(flat, rows, 0, [present] if present else 1)
     b.declare(whole, b.dtype(new), 4)
     return part(b, whole, 2, 0, step.total)
 
@@ -136,7 +150,7 @@ def _attend(node: Node, b: Builder, step: _Step, query: str, key: str, value: st
     def joined(x: str) -> str:
         return b.reshape(x, (0, shared, -1, 0)) if grouped else x
 
-    score = split(scores(b, joined(query), key, node.get("scale", 0.0) or None, node.get("softcap", 0.0)))
+    score = split(scores(b, joined(query), key, node.get("scale", 0.0), _head_size(node, b), node.get("softcap", 0.0)))
     if node.input(10):
         score = b.binary("ADD", score, node.input(10))
     score = masked(b, score, _seen(node, b, step, key))
