@@ -11,41 +11,24 @@ from ._callable import make_callable
 from .errors import ConversionError
 from .ir import Graph
 from .passes.pipeline import TRAINING, TRANSFORMER, optimize
-from .static import make_static, set_batch
+from .passes.static_shapes import make_static, set_batch
 
 if TYPE_CHECKING:
-    from .verify import Verification
+    from .testing.verify import Verification
 
 
 def convert(
     source: str | Path | bytes | Graph | Any,
     target: str | Path | None = None,
     *,
-    converter: str | None = None,
-    optimize_level: int = 1,
-    optimize_prefer: int = 0,
-    skip_passes: Collection[str] = (),
-    on_pass: Callable[[str, Graph, int], None] | None = None,
-    transformer_fuse: bool = False,
-    fp16: bool = False,
-    weight_quant_bits: int = 0,
-    weight_quant_asymmetric: bool = False,
-    weight_quant_block: int = 0,
-    weight_quant_scale_bits: int = 32,
-    hqq: bool = False,
-    convert_matmul_to_conv: bool | None = None,
-    align_denormalized: bool = True,
-    save_external_data: bool = False,
-    keep_input_format: bool = True,
-    for_training: bool = False,
-    batch: int | None = None,
-    save_static_model: bool = False,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    biz_code: str = "",
-    auth_code: str = "",
-    verify: bool = False,
-    keep: bool = False,
-    on_verified: Callable[[Verification], None] | None = None,
+    converter: str | None = None, optimize_level: int = 1, optimize_prefer: int = 0, skip_passes: Collection[str] = (),
+    on_pass: Callable[[str, Graph, int], None] | None = None, transformer_fuse: bool = False, fp16: bool = False,
+    weight_quant_bits: int = 0, weight_quant_asymmetric: bool = False, weight_quant_block: int = 0,
+    weight_quant_scale_bits: int = 32, hqq: bool = False, convert_matmul_to_conv: bool | None = None,
+    align_denormalized: bool = True, save_external_data: bool = False, keep_input_format: bool = True,
+    for_training: bool = False, batch: int | None = None, save_static_model: bool = False,
+    input_shapes: Mapping[str, Sequence[int]] | None = None, biz_code: str = "", auth_code: str = "", verify: bool = False,
+    keep: bool = False, on_verified: Callable[[Verification], None] | None = None,
     **options: Any,
 ) -> Graph:
     """Converts a model and, if `target` is given, saves it there as `.mnn` (or `.json`, to be read).
@@ -73,7 +56,9 @@ def convert(
     Raises ConversionError listing everything that is unsupported, and ModelFormatError for a damaged file.
     """
     if target is not None:
-        _check_target(source, Path(target))
+        from .formats.whole import check_target
+
+        check_target(source, Path(target))
     if optimize_level not in (0, 1, 2) or optimize_prefer not in (0, 1, 2):
         raise ConversionError(f"optimize_level {optimize_level}, optimize_prefer {optimize_prefer}: expected 0, 1 or 2")
     if for_training:
@@ -90,7 +75,9 @@ def convert(
         if value:
             graph.extra[key] = value
     if verify:
-        _verify(source, converter, graph, input_shapes, keep, on_verified)
+        from .testing.verify import verify_conversion
+
+        verify_conversion(source, converter, graph, input_shapes, keep, on_verified)
     if target is None:
         return graph
     from . import formats
@@ -104,37 +91,6 @@ def convert(
                           convert_matmul_to_conv=convert_matmul_to_conv, align_denormalized=align_denormalized,
                           save_external_data=save_external_data)
     return graph
-
-
-def _verify(source: Any, converter: str | None, graph: Graph, shapes: Mapping[str, Sequence[int]] | None, keep: bool,
-            on_verified: Callable[[Verification], None] | None) -> None:
-    from .verify import Verification, verify
-
-    if isinstance(source, Graph) or (converter is None and Path(source).suffix.lower() in (".mnn", ".json")):
-        raise ConversionError("there is nothing to verify a .mnn, .json or Graph against; only models of other frameworks")
-    reader = plugins.converter(converter) if converter is not None else plugins.converter_for(Path(source))
-    try:
-        reference = reader.reference(source, every=False)
-    except ConversionError as error:
-        found = Verification(reason=str(error))
-    else:
-        found = verify(graph, reference, shapes)
-    if on_verified is not None:
-        on_verified(found)
-    elif found.worst is None and not keep:
-        raise ConversionError(f"{found}; nothing was written")
-    if found.failed and not keep:
-        raise ConversionError(f"verification failed, and nothing was written: {found}")
-
-
-def _check_target(source: Any, target: Path) -> None:
-    if not target.name:
-        raise ConversionError(f"the target {str(target)!r} is no name of a file")
-    if target.is_dir():
-        raise ConversionError(f"the target {str(target)!r} is a folder; give the name of a file")
-    if isinstance(source, (str, Path)) and Path(source).suffix.lower() not in (".mnn", ".json") and target.exists() \
-            and target.resolve() == Path(source).resolve():
-        raise ConversionError(f"the target {str(target)!r} is the source, which would be lost; give another name")
 
 
 def read_graph(source: str | Path | bytes | Graph | Any, converter: str | None = None, **options: Any) -> Graph:

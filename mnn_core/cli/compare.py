@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..differences import Difference, capture, difference, worst_of
 from ..errors import InputError
 from ..ir import Graph, Op
+from ..testing.differences import Difference, capture, difference, worst_of
 from .common import add_model_options, command, model_settings, print_json, table
 from .inputs import add_input_options, read_inputs
 

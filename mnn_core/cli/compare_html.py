@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ..differences import Difference
 from ..ir import Graph, Op
+from ..testing.differences import Difference
 
 #: Ops that the picture shows around the difference, in each direction.
 _STEPS = 3

@@ -271,7 +271,7 @@ def _report(found: Any) -> dict[str, Any] | None:
 
 
 def _shapes(args: argparse.Namespace, source: str, converter: str | None) -> dict[str, tuple[int, ...]]:
-    from ..static import read_shapes
+    from ..passes.static_shapes import read_shapes
 
     shapes = dict(read_shapes(args.input_config_file)) if args.input_config_file else {}
     for item in args.shape:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..differences import difference
 from ..errors import InputError
 from ..ir import Graph
 from ..session import load
+from ..testing.differences import difference
 
 
 def _numbers(folder: Path, name: str, dtype: Any) -> np.ndarray:

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..errors import ConversionError
+
 
 class WholeFiles:
     """Writes files under other names beside their targets, and puts all of them in place at the end of a `with` block.
@@ -63,3 +65,14 @@ def release(data: Any) -> None:
             return
         data = data.obj if isinstance(data, memoryview) else data.base if isinstance(data, np.ndarray) else None
         seen += 1
+
+
+def check_target(source: Any, target: Path) -> None:
+    """Raises ConversionError for a target that is no name of a file, or the source of another kind itself."""
+    if not target.name:
+        raise ConversionError(f"the target {str(target)!r} is no name of a file")
+    if target.is_dir():
+        raise ConversionError(f"the target {str(target)!r} is a folder; give the name of a file")
+    if isinstance(source, (str, Path)) and Path(source).suffix.lower() not in (".mnn", ".json") and target.exists() \
+            and target.resolve() == Path(source).resolve():
+        raise ConversionError(f"the target {str(target)!r} is the source, which would be lost; give another name")

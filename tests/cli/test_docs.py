@@ -29,7 +29,7 @@ def test_operators_tell_versions_constraints_and_whether_mnn_runs_them(capsys: p
     assert main(["ops", "--framework", "onnx", "--json"]) == 0
     rows = {row["operator"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["Relu"]["mnn"] == "yes"
-    assert rows["SequenceAt"]["mnn"] == "no"
+    assert rows["SequenceConstruct"]["mnn"] == "no"
     assert "BatchNormalization in training mode" in rows["BatchNormalization"]["notes"]
     assert rows["Conv"]["opsets"] == "1 on"
 

@@ -14,10 +14,10 @@ import pytest
 from onnx import numpy_helper
 
 import mnn_core as mnn
-from mnn_core import verify
 from mnn_core.cli.main import main
-from mnn_core.differences import difference
 from mnn_core.ops import registry
+from mnn_core.testing import verify
+from mnn_core.testing.differences import difference
 
 
 def build(path: Path, text: str, **weights: tuple[int, ...]) -> Path:
@@ -39,7 +39,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Softmax is wrong by 0.01 in one place, on the NumPy backend, which alone is used."""
-    monkeypatch.setattr("mnn_core.verify.verify", functools.partial(verify.verify, backend="numpy"))
+    monkeypatch.setattr("mnn_core.testing.verify.verify", functools.partial(verify.verify, backend="numpy"))
     right = registry._registry["Softmax"]
 
     def wrong(op: mnn.Op, x: np.ndarray) -> np.ndarray:
@@ -83,13 +83,6 @@ def test_what_cannot_be_verified_says_why(tmp_path: Path, capsys: pytest.Capture
     assert main(["convert", str(random), str(tmp_path / "r.mnn"), "--verify"]) == 3
     assert main(["convert", str(tmp_path / "r.mnn"), str(tmp_path / "s.mnn"), "--verify"]) == 3
     assert "nothing to verify" in capsys.readouterr().err
-
-
-def test_ops_that_the_real_mnn_lacks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = build(tmp_path / "s.onnx", """(float[n, 4] x) => (float[n, 4] y)
-        { i = Constant<value=int64 {0}>()  s = SequenceConstruct(x, x)  y = SequenceAt(s, i) }""")
-    assert main(["convert", str(source), str(tmp_path / "s.mnn")]) == 0
-    assert "the real MNN cannot run: " in capsys.readouterr().err
 
 
 def test_compare_finds_the_first_wrong_op(model: Path, faulty: None, tmp_path: Path,

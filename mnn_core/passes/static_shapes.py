@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .errors import ConversionError
-from .inputs import computed_dtype
-from .ir import Graph, Spec, TensorInfo
-from .passes.dead_code import dead_code
+import numpy as np
+
+from ..errors import ConversionError
+from ..ir import Graph, Op, Spec, TensorInfo, decoded
+from ..ir.dtypes import stored_dtype
+from ..ops import find
+from .constant_folding import fold_op
+from .dead_code import dead_code
 
 
 def set_batch(graph: Graph, batch: int) -> None:
@@ -56,9 +60,6 @@ def make_static(graph: Graph, shapes: Mapping[str, Sequence[int]] | None = None)
     shapes: of inputs whose dimensions are not all known. Raises ConversionError naming inputs that stay open, and ShapeError
     if the shapes do not fit the model.
     """
-    from .plan.infer import infer
-    from .plan.scope import Scope, Store
-
     shapes = dict(shapes or {})
     unknown = sorted(set(shapes) - {i.name for i in graph.inputs})
     if unknown:
@@ -67,10 +68,10 @@ def make_static(graph: Graph, shapes: Mapping[str, Sequence[int]] | None = None)
     open_ones = [str(i) for i in inputs if i.shape is None or None in i.shape]
     if open_ones:
         raise ConversionError(f"a static model needs the shape of every input; give those of {'; '.join(open_ones)}")
-    specs = {i.name: Spec(tuple(d or 0 for d in i.shape or ()), computed_dtype(i)) for i in inputs}
-    found = infer(graph.ops, specs, Scope(graph, Store()))
+    specs = {i.name: Spec(tuple(d or 0 for d in i.shape or ()), stored_dtype(i.dtype or np.dtype(np.float32))) for i in inputs}
+    _infer(graph, specs)
     graph.inputs = inputs
-    values = {name: spec.value for name, spec in found.specs.items() if spec.value is not None}
+    values = {name: spec.value for name, spec in specs.items() if spec.value is not None and name not in graph.constants}
     kept = [op for op in graph.ops if not op.outputs or any(n and n not in values for n in op.outputs)]
     made = {n for op in kept for n in op.outputs}
     for op in graph.ops:
@@ -78,10 +79,34 @@ def make_static(graph: Graph, shapes: Mapping[str, Sequence[int]] | None = None)
             if name in values and name not in made:
                 graph.constants[name] = values[name]
     went, graph.ops = len(graph.ops) - len(kept), kept
-    graph.outputs = [replace(o, shape=found.specs[o.name].shape) if o.name in found.specs and o.kind == "tensor" else o
+    graph.outputs = [replace(o, shape=specs[o.name].shape) if o.name in specs and o.kind == "tensor" else o
                      for o in graph.outputs]
     dead_code.run(graph)
     return went
+
+
+def _infer(graph: Graph, specs: dict[str, Spec]) -> None:
+    """Adds what follows for the graph's tensors to what is known of its inputs. Raises ShapeError if it does not fit."""
+    for name, constant in graph.constants.items():
+        small = isinstance(constant, np.ndarray) or len(constant.shape) < 2
+        specs[name] = Spec.of(decoded(constant)) if small else Spec(tuple(constant.shape), constant.dtype)
+    for op in graph.ops:
+        known, ins = find(op.type), [specs.get(n) if n else None for n in op.inputs]
+        if known is None or not known.pure or known.dynamic or any(n and s is None for n, s in zip(op.inputs, ins)):
+            continue
+        if any(i < len(ins) and (spec := ins[i]) is not None and spec.value is None for i in known.content):
+            continue
+        outs = list(known.infer(op, ins))
+        if any(o.value is None for o in outs):
+            outs = _folded(op, ins) or outs
+        specs.update({n: o for n, o in zip(op.outputs, outs) if n})
+
+
+def _folded(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
+    """The outputs of an op whose inputs are known; none if they are not, or if the outputs are large."""
+    if any(s is not None and s.value is None for s in inputs):
+        return []
+    return [Spec.of(v) for v in fold_op(op, [None if s is None else s.value for s in inputs]) or ()]
 
 
 def _fixed(info: TensorInfo, shape: Sequence[int] | None) -> TensorInfo:

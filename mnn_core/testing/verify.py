@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .converter import Reference
+from .. import plugins
+from ..converter import Reference
+from ..errors import ConversionError, MNNError
+from ..ir import Graph, TensorInfo
+from ..ops import find
 from .differences import Difference, difference, worst_of
-from .errors import MNNError
-from .ir import Graph, TensorInfo
-from .ops import find
 
 #: What unknown dimensions of inputs are taken as, one after another until the reference takes them: those of images
 #: (third and fourth of four), and all others; the first of an input is 1.
@@ -57,7 +59,7 @@ def verify(graph: Graph, reference: Reference, shapes: Mapping[str, Sequence[int
     reason = _unfit(graph)
     if reason:
         return Verification(reason=reason)
-    from .session import load
+    from ..session import load
 
     for sizes, top in [(s, t) for s in _GUESSES for t in _INTEGERS]:
         feeds = random_feeds(graph.inputs, shapes or {}, sizes, top)
@@ -74,6 +76,26 @@ def verify(graph: Graph, reference: Reference, shapes: Mapping[str, Sequence[int
         bad = [d for d in found if not d.within(tolerance)]
         return Verification(worst_of(bad or found), {n: v.shape for n, v in feeds.items()}, tolerance, reference.name)
     return Verification(reason=reason)
+
+
+def verify_conversion(source: Any, converter: str | None, graph: Graph, shapes: Mapping[str, Sequence[int]] | None, keep: bool,
+                      on_verified: Callable[[Verification], None] | None) -> None:
+    """What `convert` does to verify; see there. Raises ConversionError if the graph is wrong, or cannot be compared."""
+    if isinstance(source, Graph) or (converter is None and Path(source).suffix.lower() in (".mnn", ".json")):
+        raise ConversionError("there is nothing to verify a .mnn, .json or Graph against; only models of other frameworks")
+    reader = plugins.converter(converter) if converter is not None else plugins.converter_for(Path(source))
+    try:
+        reference = reader.reference(source, every=False)
+    except ConversionError as error:
+        found = Verification(reason=str(error))
+    else:
+        found = verify(graph, reference, shapes)
+    if on_verified is not None:
+        on_verified(found)
+    elif found.worst is None and not keep:
+        raise ConversionError(f"{found}; nothing was written")
+    if found.failed and not keep:
+        raise ConversionError(f"verification failed, and nothing was written: {found}")
 
 
 def _unfit(graph: Graph) -> str:
