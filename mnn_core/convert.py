@@ -18,18 +18,15 @@ if TYPE_CHECKING:
 
 
 def convert(
-    source: str | Path | bytes | Graph | Any,
-    target: str | Path | None = None,
-    *,
-    converter: str | None = None, optimize_level: int = 1, optimize_prefer: int = 0, skip_passes: Collection[str] = (),
+    source: str | Path | bytes | Graph | Any, target: str | Path | None = None, *, converter: str | None = None,
+    optimize_level: int = 1, optimize_prefer: int = 0, skip_passes: Collection[str] = (),
     on_pass: Callable[[str, Graph, int], None] | None = None, transformer_fuse: bool = False, fp16: bool = False,
     weight_quant_bits: int = 0, weight_quant_asymmetric: bool = False, weight_quant_block: int = 0,
     weight_quant_scale_bits: int = 32, hqq: bool = False, convert_matmul_to_conv: bool | None = None,
     align_denormalized: bool = True, save_external_data: bool = False, keep_input_format: bool = True,
     for_training: bool = False, batch: int | None = None, save_static_model: bool = False,
     input_shapes: Mapping[str, Sequence[int]] | None = None, biz_code: str = "", auth_code: str = "", verify: bool = False,
-    keep: bool = False, on_verified: Callable[[Verification], None] | None = None,
-    **options: Any,
+    keep: bool = False, on_verified: Callable[[Verification], None] | None = None, **options: Any,
 ) -> Graph:
     """Converts a model and, if `target` is given, saves it there as `.mnn` (or `.json`, to be read).
 
@@ -66,14 +63,10 @@ def convert(
     graph = read_graph(source, converter, **options)
     if batch is not None:
         set_batch(graph, batch)
-    if on_pass is not None:
-        on_pass("", graph, 0)
     optimize(graph, optimize_level, {*skip_passes, *(() if transformer_fuse else TRANSFORMER)}, plugins.passes(), on_pass)
     if save_static_model:
         make_static(graph, input_shapes)
-    for key, value in (("bizCode", biz_code), ("authCode", auth_code)):
-        if value:
-            graph.extra[key] = value
+    graph.extra.update({k: text for k, text in (("bizCode", biz_code), ("authCode", auth_code)) if text})
     if verify:
         from .testing.verify import verify_conversion
 
@@ -105,16 +98,11 @@ def read_graph(source: str | Path | bytes | Graph | Any, converter: str | None =
     if not path.is_file():
         raise ConversionError(f"there is no file {str(path)!r}")
     extension = path.suffix.lower()
-    if extension == ".mnn":
-        from .formats import read_mnn
+    if extension in (".mnn", ".json"):
+        from . import formats
 
         plugins.load_ops()
-        return read_mnn(path)
-    if extension == ".json":
-        from .formats import read_json
-
-        plugins.load_ops()
-        return read_json(path)
+        return formats.read_mnn(path) if extension == ".mnn" else formats.read_json(path)
     return plugins.converter_for(path).load(path, **options)
 
 

@@ -32,7 +32,7 @@ PASSES: tuple[Pass, ...] = (
 TRANSFORMER: frozenset[str] = frozenset()
 TRAINING: frozenset[str] = frozenset({"convolution-affine", "identity"})
 
-#: Told after each pass that changed something: its name, the graph, and the number of changes.
+#: Told before all passes, with no name, and after each that changed something: its name, the graph, and the number of changes.
 Observer = Callable[[str, Graph, int], None]
 
 #: A pass that moves an op down moves it by one place; nothing sensible needs more rounds than this.
@@ -50,6 +50,8 @@ def optimize(graph: Graph, level: int = 1, skip: Collection[str] = (), extra: It
     if level <= 0:
         return 0
     passes = [p for p in (*PASSES, *extra) if p.name not in skip]
+    if observe is not None:
+        observe("", graph, 0)
     total = 0
     for g in (graph, *graph.subgraphs.values()):
         for _ in range(_MAX_ROUNDS):
