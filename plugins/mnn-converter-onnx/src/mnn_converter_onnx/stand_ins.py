@@ -92,5 +92,6 @@ def _embedding(node: NodeProto) -> list[NodeProto]:
 _OTHER: dict[str, Callable[[NodeProto], list[NodeProto]]] = {
     "MatMulNBits": lambda node: _wide(node, _attribute(node, "N")), "MatMulBnb4": _wide, "Attention": _wide,
     "QAttention": _wide, "GroupQueryAttention": _wide, "MultiHeadAttention": _multi_head,
-    "DecoderMaskedMultiHeadAttention": _multi_head, "FusedMatMul": _fused_matmul, "TransposeMatMul": _fused_matmul, "EmbedLayerNormalization": _embedding,
+    "DecoderMaskedMultiHeadAttention": _multi_head, "FusedMatMul": _fused_matmul, "TransposeMatMul": _fused_matmul,
+    "EmbedLayerNormalization": _embedding,
 }
