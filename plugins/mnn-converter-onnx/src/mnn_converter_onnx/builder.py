@@ -25,6 +25,12 @@ _SAME_RANK = frozenset({
 })
 
 
+#: Ops of other packages than the core -> the package.
+_PACKAGES = {**{f"ai.onnx.ml.{name}": "mnn-ops-ml" for name in (
+    "CastMap", "DictVectorizer", "LabelEncoder", "OneHotEncoder", "SVMKernel", "SVMProbabilities", "SVMVotes", "TreeEnsemble",
+    "ZipMap")}, "onnx.TfIdfVectorizer": "mnn-ops-ml"}
+
+
 class Builder:
     """A graph under construction. parent: the builder of the graph around a subgraph, whose tensors may be captured.
 
@@ -80,7 +86,8 @@ class Builder:
         dtype: the declared dtype of the outputs, that of input 0 if not given. Ops on small constants are computed at once.
         """
         if find(op_type) is None:
-            raise Unsupported(f"it needs op {op_type!r}, which is not among the ops that are loaded")
+            package = f"; {_PACKAGES[op_type]} has it: pip install {_PACKAGES[op_type]}" if op_type in _PACKAGES else ""
+            raise Unsupported(f"it needs op {op_type!r}, which is not among the ops that are loaded{package}")
         stem = self.node_name or op_type
         names = [self.context.fresh(f"{stem}/{op_type}") for _ in range(outputs)] if isinstance(outputs, int) else list(outputs)
         ins = list(inputs)
