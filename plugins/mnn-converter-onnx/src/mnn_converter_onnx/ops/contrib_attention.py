@@ -15,7 +15,7 @@ from .contrib_activation import biased
 
 
 @dataclass
-class _Heads:
+class Heads:
     """Queries, keys and values as (B, N, length, D); past: how many keys precede the new ones, "" for none.
 
     size: D of queries, if it is known before the model runs.
@@ -42,13 +42,13 @@ def attention(node: Node, b: Builder) -> None:
     b.op("Slice", [projected], names, axis=2, slicePoints=points, sourceType="CAFFE" if len(sizes) else "TENSORFLOW")
     shape = b.shape(weight)
     width = sizes[0] if len(sizes) else None if shape is None or shape[-1] is None else shape[-1] // 3
-    parts = _Heads(*(split_heads(b, name, heads) for name in names), size=None if width is None else width // heads)
+    parts = Heads(*(split_heads(b, name, heads) for name in names), size=None if width is None else width // heads)
     if past:
         old = [b.op("Squeeze", [part(b, past, 0, i, i + 1)], squeezeDims=(0,)) for i in (0, 1)]
         parts = _with_past(b, parts, *old)
     if node.output(1):
         b.op("Pack", [parts.key, parts.value], [node.output(1)], axis=0)
-    _attend(node, b, parts, mask, extra)
+    attend(node, b, parts, mask, extra)
 
 
 def _refuse(node: Node, *names: str) -> None:
@@ -58,10 +58,10 @@ def _refuse(node: Node, *names: str) -> None:
             raise Unsupported(f"{name}={node[name]}, which no CPU kernel of onnxruntime has; expected 0")
 
 
-def _with_past(b: Builder, parts: _Heads, key: str, value: str) -> _Heads:
+def _with_past(b: Builder, parts: Heads, key: str, value: str) -> Heads:
     """Earlier keys and values in front of the new ones."""
     joined = [b.op("Concat", [old, new], axis=2) for old, new in ((key, parts.key), (value, parts.value))]
-    return _Heads(parts.query, *joined, b.size(key, 2), parts.size)
+    return Heads(parts.query, *joined, b.size(key, 2), parts.size)
 
 
 @rule("MultiHeadAttention", domain=MICROSOFT)
@@ -74,7 +74,7 @@ def multi_head_attention(node: Node, b: Builder) -> None:
     if key and value:
         parts = _with_past(b, parts, key, value)
     _present(node, b, parts)
-    _attend(node, b, parts, mask, extra, node.output(3))
+    attend(node, b, parts, mask, extra, node.output(3))
 
 
 @rule("DecoderMaskedMultiHeadAttention", domain=MICROSOFT)
@@ -92,22 +92,22 @@ def decoder_masked_multi_head_attention(node: Node, b: Builder) -> None:
         after = b.binary("ADD", at, b.const(np.int32(1)))
         written = [b.op("Concat", [part(b, old, 2, 0, at), new, part(b, old, 2, after, 2**31 - 1)], axis=2)
                    for old, new in ((old_key, parts.key), (old_value, parts.value))]
-        _present(node, b, _Heads("", *written))
-        parts = _Heads(parts.query, *(part(b, w, 2, 0, after) for w in written), at, parts.size)
+        _present(node, b, Heads("", *written))
+        parts = Heads(parts.query, *(part(b, w, 2, 0, after) for w in written), at, parts.size)
     else:
         if old_key:
             parts = _with_past(b, parts, old_key, old_value)
         _present(node, b, parts)
-    _attend(node, b, parts, mask, extra, node.output(3))
+    attend(node, b, parts, mask, extra, node.output(3))
 
 
-def _present(node: Node, b: Builder, parts: _Heads) -> None:
+def _present(node: Node, b: Builder, parts: Heads) -> None:
     for index, name in ((1, parts.key), (2, parts.value)):
         if node.output(index):
             b.op("Identity", [name], [node.output(index)])
 
 
-def _projected(node: Node, b: Builder, bias: str, inputs: list[str] | None = None) -> _Heads:
+def _projected(node: Node, b: Builder, bias: str, inputs: list[str] | None = None) -> Heads:
     """Queries, keys and values of a node by heads, each plus its part of the bias."""
     query, key, value = inputs or [node.input(i) for i in range(3)]
     heads = node["num_heads"]
@@ -127,10 +127,10 @@ def _projected(node: Node, b: Builder, bias: str, inputs: list[str] | None = Non
         if not whole:
             key, value = b.binary("ADD", key, biases[1]), b.binary("ADD", value, biases[2])
     states = [key, value] if whole else [split_heads(b, n, heads) for n in (key, value)]
-    return _Heads(split_heads(b, query, heads), *states, size=size)
+    return Heads(split_heads(b, query, heads), *states, size=size)
 
 
-def _packed(node: Node, b: Builder, packed: str, bias: str) -> _Heads:
+def _packed(node: Node, b: Builder, packed: str, bias: str) -> Heads:
     """From (B, S, N, 3, D), or (B, S, 3 * N * D)."""
     heads, rank = node["num_heads"], b.rank(packed)
     if rank not in (3, 5):
@@ -138,16 +138,16 @@ def _packed(node: Node, b: Builder, packed: str, bias: str) -> _Heads:
     names = [b.context.fresh(f"{b.node_name}/{n}") for n in ("query", "key", "value")]
     if rank == 3:
         b.op("Slice", [biased(b, packed, bias)], names, axis=2, slicePoints=(3,), sourceType="TENSORFLOW")
-        return _Heads(*(split_heads(b, name, heads) for name in names))
+        return Heads(*(split_heads(b, name, heads) for name in names))
     for i, name in enumerate(names):
         b.gather(packed, b.const(np.int32(i)), 3, [name])
         if bias:
             third = b.gather(b.reshape(bias, (3, heads, -1)), b.const(np.int32(i)))
             names[i] = b.binary("ADD", name, third)
-    return _Heads(*(b.op("Permute", [name], dims=(0, 2, 1, 3)) for name in names))
+    return Heads(*(b.op("Permute", [name], dims=(0, 2, 1, 3)) for name in names))
 
 
-def _attend(node: Node, b: Builder, parts: _Heads, mask: str, extra: str, shown: str = "") -> None:
+def attend(node: Node, b: Builder, parts: Heads, mask: str, extra: str, shown: str = "") -> None:
     """softmax(scale * Q @ K' + masks + bias) @ V. shown: a name for what Softmax is applied to."""
     score = scores(b, parts.query, parts.key, node.get("scale", 0.0), parts.size)
     added = _added(node, b, parts, mask)
@@ -159,7 +159,7 @@ def _attend(node: Node, b: Builder, parts: _Heads, mask: str, extra: str, shown:
     join_heads(b, b.op("MatMul", [weights, parts.value]), node.outputs[:1])
 
 
-def _added(node: Node, b: Builder, parts: _Heads, mask: str) -> str:
+def _added(node: Node, b: Builder, parts: Heads, mask: str) -> str:
     """What is added to the scores, so that it broadcasts to (B, N, S, T): mask_filter_value for padding, the lowest number for
     later keys, which wins."""
     hidden = b.number(node.get("mask_filter_value", -10000.0), parts.query)
