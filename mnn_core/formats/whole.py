@@ -60,7 +60,7 @@ def release(data: Any) -> None:
     seen = 0
     while data is not None and seen < 16:
         if isinstance(data, mmap.mmap):
-            if hasattr(mmap, "MADV_DONTNEED"):
+            if hasattr(mmap, "MADV_DONTNEED") and memoryview(data).readonly:  # others may have changes of their own
                 data.madvise(mmap.MADV_DONTNEED)
             return
         data = data.obj if isinstance(data, memoryview) else data.base if isinstance(data, np.ndarray) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from mnn_core.formats import encoder, read_json, write_mnn
 from mnn_core.formats.encoder import Encoder
 from mnn_core.formats.mnn_json import dump
 from mnn_core.formats.tables import Decoder
+from mnn_core.formats.whole import release
 from mnn_core.ir.schema import TABLES
 
 SLOTS = {table: {f.name: 4 + 2 * f.slot for f in TABLES[table]} for table in ("Blob", "Net", "Op")}
@@ -83,3 +85,15 @@ def test_json_holds_what_the_file_holds() -> None:
     floats = [n["main"]["float32s"] for n in again["oplists"] if "float32s" in n.get("main", {})]
     for got, node in zip(floats, [n for n in net["oplists"] if "float32s" in n.get("main", {})]):
         np.testing.assert_array_equal(np.float32(got), node["main"]["float32s"])
+
+
+def test_arrays_of_users_are_left_alone(tmp_path: Path) -> None:
+    """Releasing the pages of a private map would lose what was written to it."""
+    np.zeros(5000, np.float32).tofile(tmp_path / "w.bin")
+    own = np.memmap(tmp_path / "w.bin", np.float32, "c")
+    own[:] = 7
+    release(own[:])
+    assert (own == 7).all()
+    mapped = np.memmap(tmp_path / "w.bin", np.float32, "r")
+    release(mapped[10:])
+    assert (mapped == 0).all()
