@@ -85,8 +85,8 @@ CANNOT_ITSELF = {
     **dict.fromkeys(("bert_fused", "vit_fused", "decoder_fused", "vit_dyn23", "decoder_dyn23", "translator_dyn23", "control",
                      "styler_dyn"), "These Op Not Support"),
     "detector_dyn": "Not support 1 input for Max op",
-    **dict.fromkeys(("lstm_states", "script"), "Broad cast error"),
-    **dict.fromkeys(("packed", "rnn_states_ts", "styler_ts", "video", "warp", "decoder_half", "index_dyn", "index_ts17"),
+    **dict.fromkeys(("lstm_states", "script", "decoder_raw"), "Broad cast error"),
+    **dict.fromkeys(("packed", "rnn_states_ts", "styler_ts", "video", "warp", "decoder_half", "index_dyn", "index_ts17", "index_raw"),
                     "wrong by"),
 }
 
