@@ -119,7 +119,8 @@ def test_support_vectors(kernel: str, probabilities: bool) -> None:
         slopes = {"prob_a": (-RNG.uniform(0.5, 2, pairs)).tolist(), "prob_b": RNG.normal(size=pairs).tolist()}
         more = slopes if probabilities else {}
         check("SVMClassifier", {"x": rows()}, [N, F], kernel_type=kernel, kernel_params=[0.3, 0.1, 2.0],
-              vectors_per_class=sizes, support_vectors=RNG.standard_normal(sum(sizes) * 5).tolist(), rho=RNG.normal(size=pairs).tolist(),
+              vectors_per_class=sizes, support_vectors=RNG.standard_normal(sum(sizes) * 5).tolist(),
+              rho=RNG.normal(size=pairs).tolist(),
               coefficients=RNG.standard_normal((classes - 1) * sum(sizes)).tolist(), classlabels_ints=list(range(classes)),
               tolerance=1e-4, **more)
     check("SVMRegressor", {"x": rows()}, [F], kernel_type=kernel, kernel_params=[0.3, 0.1, 2.0], n_supports=4, rho=[0.25],
