@@ -52,3 +52,16 @@ def test_branchwise_rms_norm(scale, flat) -> None:
     attrs = {"num_branches": 2} if flat else {}
     constants = {"s": random(*scale, seed=1)} if scale else {}
     check(contrib("BranchwiseRMSNorm", "x s" if scale else "x", epsilon=1e-3, **attrs), {"x": x}, constants=constants)
+
+
+@pytest.mark.parametrize("kind", ["none", "silu", "swish"])
+@pytest.mark.parametrize("inputs", ["x w", "x w b", "x w b p", "x w _ p"])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_causal_convolution(kind, inputs, dilation) -> None:
+    feeds = []
+    for batch, length in ((2, 5), (1, 1)):
+        feed = {"x": random(batch, 6, length), "p": random(batch, 6, 2 * dilation, seed=3)}
+        feeds.append({n: v for n, v in feed.items() if n in inputs.split()})
+    constants = {n: v for n, v in (("w", random(6, 1, 3, seed=1)), ("b", random(6, seed=2))) if n in inputs.split()}
+    nodes = contrib("CausalConvWithState", inputs, "y s", activation=kind, dilation=dilation)
+    check(nodes, feeds, ("y", "s"), constants=constants)

@@ -28,6 +28,18 @@ def test_rotary_embedding(interleaved, rank, heads, width, each) -> None:
     check(contrib("RotaryEmbedding", "x p c s", interleaved=interleaved, **attrs), feeds, constants=_tables(width or 8))
 
 
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize(("rank", "attrs"), [(3, {"num_heads": 2, "rotary_embedding_dim": 12}), (3, {"num_heads": 2}), (4, {})])
+def test_multimodal_rotary_embedding(layout, interleaved, rank, attrs) -> None:
+    head = 16 if attrs.get("rotary_embedding_dim") else 12
+    x = random(2, 5, 2 * head) if rank == 3 else random(2, 2, 5, head)
+    positions = np.random.default_rng(1).integers(0, 20, (3, 2, 5))
+    nodes = contrib("MRotaryEmbedding", "x p c s", mrope_section=[2, 3, 1] if not layout else [2, 2, 2], mrope_layout=layout,
+                    interleaved=interleaved, **attrs)
+    check(nodes, {"x": x, "p": positions}, constants=_tables(12))
+
+
 def test_what_cannot_be_told_is_refused() -> None:
     feeds = {"x": random(2, 5, 16), "p": np.array([3]), **_tables(8)}
     with pytest.raises(ConversionError, match="neither num_heads nor the width"):

@@ -12,6 +12,7 @@ _LIKE = {
     "Gelu": {0: 0}, "FastGelu": {0: 0}, "QuickGelu": {0: 0}, "BiasGelu": {0: 0}, "BiasAdd": {0: 0}, "BiasSoftmax": {0: 0},
     "BiasDropout": {0: 0}, "SkipLayerNormalization": {0: 0, 3: 0}, "SkipSimplifiedLayerNormalization": {0: 0, 3: 0},
     "SimplifiedLayerNormalization": {0: 0}, "GroupNorm": {0: 0}, "SkipGroupNorm": {0: 0, 1: 0}, "RotaryEmbedding": {0: 0},
+    "MRotaryEmbedding": {0: 0},
     "MoE": {0: 0}, "QMoE": {0: 0}, "Inverse": {0: 0}, "Trilu": {0: 0}, "NGramRepeatBlock": {0: 1}, "SampleOp": {0: 0},
     "GemmaRotaryEmbedding": {0: 1, 1: 3},
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..builder import Builder
+from ..heads import part
 from ..node import Node
-from ..reuse import MICROSOFT
+from ..reuse import MICROSOFT, standard
 from ..rules import Unsupported, rule, wrong
 
 
@@ -88,3 +89,29 @@ def branchwise_rms_norm(node: Node, b: Builder) -> None:
         b.op("Reshape", [y, b.shape_of(x)], node.outputs, dtype=b.dtype(x))
     else:
         b.op("Identity", [y], node.outputs)
+
+
+@rule("CausalConvWithState", domain=MICROSOFT)
+def causal_conv_with_state(node: Node, b: Builder) -> None:
+    """A depthwise convolution of (B, C, L) that looks back only; the second output is what the next call must know."""
+    x, weight, bias, past = (node.input(i) for i in range(4))
+    shape, kind, dilation = b.shape(weight), node.get("activation", "none"), node.get("dilation", 1)
+    plain = node.get("ndim", 1) == 1 and not node.get("channels_last", 0) and not node.get("state_window", 0)
+    if not plain or node.output(2) or shape is None or len(shape) != 3 or None in shape:
+        raise Unsupported("another form than that of one dimension, channels first, with a weight of known shape")
+    if kind not in ("none", "silu", "swish"):
+        raise wrong("activation", kind, "'none', 'silu' or 'swish'")
+    channels, kernel = int(shape[0] or 0), int(shape[2] or 0)
+    length = (kernel - 1) * dilation
+    if past:
+        longer = b.op("Concat", [past, x], axis=2)
+    else:
+        longer = b.op("Padding", [x, b.ints(0, 0, 0, 0, length, 0), b.number(0, x)], mode="CONSTANT")
+    b.declare(longer, b.dtype(x), 3)
+    y = standard(b, "Conv", [longer, weight, *([bias] if bias else [])], 1 if kind != "none" else node.outputs[:1], 11,
+                 group=channels, kernel_shape=(kernel,), dilations=(dilation,))
+    if kind != "none":
+        b.unary("SILU", y, node.outputs[:1])
+    if node.output(1):
+        start = b.binary("SUB", b.size(longer, 2), b.const(np.int32(length)))
+        b.identity(part(b, longer, 2, start, 2**31 - 1), node.output(1))

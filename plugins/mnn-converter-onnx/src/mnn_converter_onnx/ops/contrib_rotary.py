@@ -48,7 +48,33 @@ def _cut(b: Builder, x: str, at: int, after: bool = False) -> str:
 @rule("RotaryEmbedding", domain=MICROSOFT)
 def rotary_embedding(node: Node, b: Builder) -> None:
     """x is (B, S, N * D) or (B, N, S, D); positions are (B, S), or the first one of consecutive ones."""
-    x, positions, cosines, sines = node.inputs[:4]
+    four = b.rank(node.inputs[0]) == 4
+    _embed(node, b, at_positions(b, node.inputs[0], node.inputs[1], tuple(node.inputs[2:4]), four))
+
+
+@rule("MRotaryEmbedding", domain=MICROSOFT)
+def multimodal_rotary_embedding(node: Node, b: Builder) -> None:
+    """Three positions (3, B, S) of each token, for time, height and width: each turns its own columns of the tables."""
+    sections, layout, axis = node["mrope_section"], node.get("mrope_layout", 0), 1 if b.rank(node.inputs[0]) == 4 else 2
+    if len(sections) != 3 or min(sections) < 0 or layout not in (0, 1):
+        raise Unsupported(f"mrope_section {list(sections)} with mrope_layout {layout}; expected 3 lengths, and 0 or 1")
+    columns = np.repeat(np.arange(3), sections)
+    if layout == 1:
+        columns = np.zeros(sum(sections), np.int64)
+        for stream in (1, 2):
+            columns[stream : sections[stream] * 3 : 3] = stream
+    picks = b.const((columns == np.arange(3)[:, None]).astype(np.float32).reshape(3, 1, 1, -1))
+    angles = []
+    for table in node.inputs[2:4]:
+        own = b.binary("MUL", b.gather(table, node.inputs[1]), picks)
+        total = b.op("Reduction", [own], operation="SUM", dim=(0,), keepDims=False)
+        angles.append(b.op("Unsqueeze", [total], squeezeDims=(axis,)))
+    _embed(node, b, angles)
+
+
+def _embed(node: Node, b: Builder, angles: list[str]) -> None:
+    """Turns x, whose heads are split first if need be, by the cosines and sines."""
+    x, cosines = node.inputs[0], node.inputs[2]
     heads, width = node.get("num_heads", 0), node.get("rotary_embedding_dim", 0)
     rank, factor = b.rank(x), node.get("scale", 1.0)
     table = b.shape(cosines)
@@ -61,7 +87,6 @@ def rotary_embedding(node: Node, b: Builder) -> None:
     elif rank == 3:
         x = b.reshape(x, (0, 0, heads, -1))
     b.declare(x, None, 4)
-    angles = at_positions(b, node.inputs[0], positions, (cosines, sines), rank == 4)
     if factor != 1:
         raise Unsupported(f"scale {factor}; onnxruntime does not apply it either: export with 1")
     turned = rotate(b, x, *angles, width or None, bool(node.get("interleaved", 0)), 1 if rank == 3 else node.outputs)
