@@ -86,8 +86,8 @@ CANNOT_ITSELF = {
                      "styler_dyn"), "These Op Not Support"),
     "detector_dyn": "Not support 1 input for Max op",
     **dict.fromkeys(("lstm_states", "script", "decoder_raw"), "Broad cast error"),
-    **dict.fromkeys(("packed", "rnn_states_ts", "styler_ts", "video", "warp", "decoder_half", "index_dyn", "index_ts17", "index_raw"),
-                    "wrong by"),
+    **dict.fromkeys(("packed", "rnn_states_ts", "styler_ts", "video", "warp", "decoder_half", "index_dyn", "index_ts17",
+                     "index_raw"), "wrong by"),
 }
 
 
