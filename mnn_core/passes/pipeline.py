@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 from ..errors import GraphError
 from ..ir import Graph
 from . import Pass
+from .algebra import algebra
+from .attention import attention
 from .common_subexpressions import common_subexpressions
 from .constant_folding import constant_folding
 from .convolution_activation import convolution_activation
@@ -16,20 +18,24 @@ from .dead_code import dead_code
 from .gelu import gelu
 from .identity import identity
 from .layer_norm import layer_norm
+from .layer_norm_folded import layer_norm_folded
 from .matmul_bias import matmul_bias
 from .permute import permute
+from .prelu import prelu
 from .reshape import reshape
+from .slice_concat import slice_concat
 from .squeeze import squeeze
 from .swish import swish
 
 #: The passes of optimisation level 1, in order; they are repeated until none changes anything.
 PASSES: tuple[Pass, ...] = (
-    dead_code, identity, constant_folding, common_subexpressions, permute, squeeze, reshape, layer_norm, gelu, swish,
-    convolution_pad, convolution_affine, convolution_activation, matmul_bias, dead_code,
+    dead_code, identity, constant_folding, common_subexpressions, permute, squeeze, reshape, slice_concat, layer_norm,
+    layer_norm_folded, gelu, swish, prelu, algebra, convolution_pad, convolution_affine, convolution_activation, matmul_bias,
+    attention, dead_code,
 )
 
 #: Names of passes that run with transformer_fuse only, and of those that training must do without.
-TRANSFORMER: frozenset[str] = frozenset()
+TRANSFORMER: frozenset[str] = frozenset({"attention"})
 TRAINING: frozenset[str] = frozenset({"convolution-affine", "identity"})
 
 #: Told before all passes, with no name, and after each that changed something: its name, the graph, and the number of changes.
