@@ -151,7 +151,7 @@ def test_attention(scale: str, masked: bool) -> None:
         ops.append(binary("ADD", f"{name} m", "a"))
         name = "a"
     ops += [op("Softmax", name, "w", axis=-1), op("MatMul", "w v", "y")]
-    assert rewritten(graph(ops, feeds, c=F(0.5)), attention, feeds) == ["mnn_core.Attention"]
+    assert rewritten(graph(ops, feeds, c=F(0.5)), attention, feeds) == ["transformer.Attention"]
 
 
 def test_weights_that_are_an_output_are_no_attention() -> None:

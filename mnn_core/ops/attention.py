@@ -38,7 +38,7 @@ def _lower(op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Lo
     return Lowered(ops, {f"{out}/scale": np.array(op["scale"], FLOAT32)})
 
 
-@register("mnn_core.Attention", attrs={"scale": 1.0}, infer=_infer, lower=_lower, examples=[
+@register("transformer.Attention", attrs={"scale": 1.0}, infer=_infer, lower=_lower, examples=[
     Example({"scale": 0.5}, [Spec((2, 3, 5, 4), FLOAT32), Spec((2, 3, 4, 6), FLOAT32), Spec((2, 3, 6, 4), FLOAT32)], 1e-4),
     Example({"scale": 0.25}, [Spec((2, 3, 5, 4), FLOAT32), Spec((2, 1, 4, 6), FLOAT32), Spec((2, 1, 6, 7), FLOAT32),
                               Spec((1, 1, 5, 6), FLOAT32)], 1e-4, "masked"),

@@ -67,7 +67,7 @@ def run(graph: Graph) -> int:
             continue
         found = _match(view, op)
         if found is not None:
-            view.change(op, "mnn_core.Attention", found[0], {"scale": found[1]})
+            view.change(op, "transformer.Attention", found[0], {"scale": found[1]})
     return view.finish()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir import Op, Region, Spec
-from .regions import MAX_REGIONS, compose, join
+from ..ops._compose import MAX_REGIONS, compose, join
 
 
 def is_identity(op: Op, specs: Mapping[str, Spec]) -> bool:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mnn_core.ir import Op, Region, Spec
 from mnn_core.ops import definition
+from mnn_core.ops._compose import join
 from mnn_core.ops._regions import View, raster_op
 from mnn_core.plan.raster import is_identity, merge
-from mnn_core.plan.regions import join
 
 F32 = np.dtype(np.float32)
 

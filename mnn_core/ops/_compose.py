@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..ir import Region
-from ..ops._regions import simplify
+from ._regions import simplify
 
 #: A composition that takes more regions than this is not worth it.
 MAX_REGIONS = 64
