@@ -44,7 +44,7 @@ class Case:
 
 def _dims(draft: Draft, tensor: Tensor) -> list[Any]:
     """How an input declares its shape: fixed, by names, or not."""
-    kind = draft.integer(0, 2)
+    kind = 0 if tensor.fixed else draft.integer(0, 2)
     return [d if kind == 0 else f"N{d}" if kind == 1 else None for d in tensor.shape]
 
 

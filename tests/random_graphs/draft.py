@@ -55,6 +55,7 @@ class Tensor:
     noise: float = 0.0
     constant: bool = False
     owner: Any = None
+    fixed: bool = False  # its shape is to be declared
 
     @property
     def dtype(self) -> np.dtype:

@@ -46,6 +46,22 @@ def _odd_window(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int) -> 
     return any(d * (k - 1) + 1 > n + b + e for d, k, n, b, e in zip(dilations, kernel, size, pads, pads[len(size):]))
 
 
+def _open_resize(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int) -> bool:
+    scales, sizes = (inputs[i] if len(inputs) > i else None for i in ((2, 3) if opset >= 11 else (1, 9)))
+    whole = attrs.get("mode", "nearest") == "nearest" or inputs[0].dtype.kind == "f"
+    if opset < 11:
+        return not whole or (attrs.get("mode", "nearest") == "nearest" and bool((scales < 1).any()))
+    given = scales if scales is not None and scales.size else sizes
+    shape = inputs[0].shape if "axes" not in attrs else [inputs[0].shape[a] for a in attrs["axes"]]
+    same = bool((given == 1).all()) if given is scales else list(given) == list(shape)
+    return not whole or (same and attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize")
+
+
+def _uneven_pads(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int) -> bool:
+    pads = attrs.get("pads") or []
+    return pads[:len(pads) // 2] != pads[len(pads) // 2:]
+
+
 _OPEN = "the standard leaves open what a reduction of nothing gives"
 
 _POOL = [(_odd_window, "SAME with dilations is another size in onnxruntime; the standard says nothing of strides beyond the "
@@ -65,6 +81,11 @@ FAULTS: dict[str, list[tuple[Test, str]]] = {
     "DynamicQuantizeLinear": [(lambda i, a, o: not i[0].any(), "the scale of zeros is 0 by the formula, 1 in onnxruntime")],
     "Scan": [(_empty, "onnxruntime ends the process, for it divides by the size of a slice")],
     "QLinearMatMul": [(_empty, "onnxruntime gives memory as it finds it for a sum of nothing")],
+    "Resize": [(_open_resize, "the standard tells neither how integers are rounded nor, for opset 10, which neighbour is nearest; "
+                              "onnxruntime does not crop if the size stays")],
+    "Upsample": [(lambda i, a, o: a.get("mode") == "linear" and i[0].dtype.kind != "f", "the rounding of integers is open")],
+    "Col2Im": [(_uneven_pads, "onnxruntime mixes up channels where the padding is not even")],
+    "BitCast": [(lambda i, a, o: i[0].dtype.itemsize == 8, "types of 64 bits are computed with 32")],
     "RoiAlign": [(lambda i, a, o: a.get("mode") == "max", "onnxruntime says itself that its maximum is wrong")],
     "ConvTranspose": [(_same_wide_strides, "SAME makes input * stride, in onnxruntime less if the stride exceeds the kernel")],
 }

@@ -83,6 +83,9 @@ def conv_transpose(g: Draft, op: str) -> list[Tensor]:
     elif g.rarely():
         extra["output_shape"] = [n * s for n, s in zip(spatial, strides)]
     x = g.tensor(g.types(op), shape=(g.integer(1, 2), inner, *spatial))
+    if "output_shape" in extra:  # of an input of unknown size it is refused
+        x = g.given(x.value)
+        x.fixed = True
     w = g.tensor([x.dtype], shape=(inner, outer, *found["kernel_shape"]), constant=True if g.integer(0, 3) else None)
     b = g.tensor([x.dtype], shape=(outer * group,)) if g.flag() else None
     return g.node(op, [x, w, b], group=group if group > 1 or g.flag() else None, auto_pad=mode, **found, **extra)

@@ -175,6 +175,21 @@ def test_resize_nearest_modes(nearest: str, transform: str) -> None:
               constants={"s": F([1, 1, scale, scale])})
 
 
+def test_resize_of_integers_truncates() -> None:
+    x = np.array([[[[0, 10], [20, 31]]]], np.int32)
+    proto = model(node("Resize", "x _ s", mode="linear", coordinate_transformation_mode="asymmetric"), {"x": x}, opset=13,
+                  constants={"s": np.array([1, 1, 2, 2], F)})
+    assert ours(proto, {"x": x})[0][0, 0].tolist() == [[0, 5, 10, 10], [10, 15, 20, 20], [20, 25, 31, 31], [20, 25, 31, 31]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+def test_resize_of_integers_to_the_nearest(dtype: type) -> None:
+    x = np.arange(2 * 9, dtype=dtype).reshape(1, 2, 3, 3)
+    for mode, roi in (("half_pixel", []), ("tf_crop_and_resize", [0, 0, 0, -0.5, 1, 1, 1, 1.5])):
+        check(node("Resize", "x r s", mode="nearest", coordinate_transformation_mode=mode, extrapolation_value=7.0), {"x": x},
+              opset=13, constants={"s": np.array([1, 1, 2, 2], F), "r": np.array(roi, F)})
+
+
 def test_resize_special_forms() -> None:
     x = {"x": random(1, 2, 6, 6)}
     half = {"s": F([1, 1, 0.5, 0.5])}

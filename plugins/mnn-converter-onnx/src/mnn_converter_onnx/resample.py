@@ -67,8 +67,6 @@ def resample(b: Builder, x: str, method: Method, axes: list[Axis], outputs: list
     """Resizes the axes one after the other; adds the ops that make `outputs`."""
     masks = []
     shape, dtype, rank = b.shape_of(x), b.dtype(x), b.rank(x)
-    if not b.is_float(x) and method.mode != "nearest":
-        raise Unsupported(f"Resize of integers in mode {method.mode!r}; cast to float")
     crop = method.transform == "tf_crop_and_resize"
     if crop and rank is None:
         raise Unsupported("tf_crop_and_resize of a tensor of unknown rank")
@@ -91,7 +89,7 @@ def resample(b: Builder, x: str, method: Method, axes: list[Axis], outputs: list
         mask = masks[0]
         for other in masks[1:]:
             mask = b.binary("LOGICALOR", mask, other, dtype=np.bool_)
-        b.op("Select", [mask, b.const(np.float32(method.extrapolation)), x], outputs, dtype=dtype)
+        b.op("Select", [mask, b.number(method.extrapolation, x), x], outputs, dtype=dtype)
 
 
 def _column(b: Builder, vector: str, axis: int, rank: int) -> str:

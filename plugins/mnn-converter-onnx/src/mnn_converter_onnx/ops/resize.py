@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mnn_core import ModelFormatError
@@ -60,7 +62,14 @@ def _mode(node: Node) -> str:
 
 
 def _resize(node: Node, b: Builder, method: Method, scales: str, sizes: str, roi: str) -> None:
+    """Interpolated integers are truncated, as those of ONNX's reference are."""
     x = node.inputs[0]
+    if not b.is_float(x) and method.mode != "nearest":
+        floats, made = b.cast(x, np.float32), b.context.fresh(f"{node.name}/floats")
+        b.declare(floats, None, b.rank(x))
+        _resize(replace(node, inputs=[floats, *node.inputs[1:]], outputs=[made]), b, method, scales, sizes, roi)
+        b.cast(made, b.dtype(x), node.outputs)
+        return
     rank, values = b.rank(x), b.value(scales) if scales else None
     given = values if values is not None else b.value(sizes) if sizes else None
     axes = node.get("axes")
@@ -80,7 +89,7 @@ def _resize(node: Node, b: Builder, method: Method, scales: str, sizes: str, roi
     if sizes and policy != "stretch":
         sizes, ratio = _keep_aspect(b, x, axes, sizes, policy)
         given = b.value(sizes)
-    if rank == 4 and policy == "stretch" and _plain(b, x, method, axes, values, sizes):
+    if rank == 4 and policy == "stretch" and b.is_float(x) and _plain(b, x, method, axes, values, sizes):
         _interp(node, b, x, method, axes, values, sizes)
         return
     resized = []
