@@ -36,7 +36,8 @@ def _i32(*values: int) -> np.ndarray:
 
 def _reshape_shape(op: Op, shape: tuple[int, ...], wanted: Spec | np.ndarray | None) -> tuple[int, ...]:
     dims = list(op["dims"] if wanted is None else ints(op, wanted, "the shape (input 1)"))
-    if op["dimType"] != "NHWC":
+    empty = 0 in shape and -1 not in dims and (len(dims) > len(shape) or prod(d or n for d, n in zip(dims, shape)) != 0)
+    if op["dimType"] != "NHWC" and not empty:
         for i, d in enumerate(dims):
             if d == 0 and i >= len(shape):
                 raise ShapeError(f"{op}: shape {dims} copies dimension {i} of an input of shape {list(shape)}")
@@ -55,11 +56,13 @@ def _reshape_shape(op: Op, shape: tuple[int, ...], wanted: Spec | np.ndarray | N
     Example({}, [Spec((2, 3, 4), _F32), _i32(0, -1)], name="zero_and_minus_one"),
     Example({"dimType": "NHWC"}, [Spec((0, 3), _F32), _i32(3, 0)], name="allowzero"),
     Example({}, [Spec((1, 1), np.dtype(np.int32)), _i32()], name="to_scalar"),
+    Example({}, [Spec((1, 0), _F32), _i32(0, 3, 4, 0)], name="of-nothing"),
 ])
 def reshape(op: Op, x: np.ndarray, shape: np.ndarray | None = None) -> np.ndarray:
     """x in another shape: input 1, or `dims`. -1 is worked out; 0 copies the input's dimension.
 
-    With `dimType` "NHWC" (TensorFlow's Reshape, and ONNX's with allowzero=1) a 0 means 0.
+    With `dimType` "NHWC" (TensorFlow's Reshape, and ONNX's with allowzero=1) a 0 means 0; so it does for an input of no
+    elements that copied dimensions would not fit, as shapes that were computed have it.
     """
     return x.reshape(_reshape_shape(op, x.shape, shape))
 

@@ -1,4 +1,4 @@
-"""GridSample and CropAndResize: images sampled at given places."""
+"""GridSample, AffineGrid and CropAndResize: images sampled at given places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir import Op, Spec
 from ._args import given, ints, need
-from ._rules import FLOAT32, require_float
+from ._rules import FLOAT32, as_array, known, present, require_float
 from .interp import cubic_weights
 from .registry import Example, register
 
@@ -156,3 +156,31 @@ def _sampled(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, method: s
         first = image.take(low.astype(np.intp), axis)
         image = first + (image.take(high, axis) - first) * share
     return image
+
+
+def _affine_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
+    theta, size = present(op, inputs), known(op, inputs, 1).reshape(-1)
+    n = len(size) - 2
+    if n not in (2, 3) or theta.shape != (int(size[0]), n, n + 1) or size.min() < 0:
+        raise ShapeError(f"{op}: matrices {theta} for images of {size.tolist()}; expected 4 or 5 sizes, and for each image a "
+                         f"matrix of {n} x {n + 1}")
+    return [Spec((int(size[0]), *(int(s) for s in size[2:]), n), theta.dtype)]
+
+
+@register("onnx.AffineGrid", attrs={"align_corners": False}, infer=_affine_infer, content=(1,), examples=[
+    *(Example({"align_corners": corners}, [Spec((2, 2, 3), FLOAT32), np.array([2, 3, 4, 5], np.int32)]) for corners in (0, 1)),
+    Example({}, [Spec((1, 3, 4), FLOAT32), np.array([1, 1, 2, 1, 3], np.int32)], name="volume"),
+])
+def affine_grid(op: Op, theta: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The places that affine maps `theta` take the pixels of an image of a size to: (N, height, width, (x, y)).
+
+    Pixels lie between -1 and 1, which are the centres of the outermost ones with align_corners, otherwise
+    their borders; a single one lies at 0.
+    """
+    counts = [int(s) for s in size.reshape(-1)[2:]]
+    corners = op["align_corners"]
+    lines = [np.linspace(-1, 1, c) if corners and c > 1 else (2 * np.arange(c) + 1) / max(c, 1) - 1 for c in counts]
+    places = np.meshgrid(*lines, indexing="ij")
+    grid = np.stack([*places[::-1], np.ones(counts)], -1).reshape(-1, len(counts) + 1)
+    mapped = grid @ theta.astype(np.float64).swapaxes(1, 2)
+    return as_array(mapped, theta.dtype).reshape(theta.shape[0], *counts, len(counts))

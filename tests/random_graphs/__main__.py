@@ -33,9 +33,7 @@ def campaign(name: str, operators: list[str], length: tuple[int, int], count: in
               suppress_health_check=list(HealthCheck), phases=[Phase.generate, *([Phase.shrink] if shrink else [])])
     @seed(start)
     @given(cases(operators, length, counts))
-    def run(case: Case | None) -> None:
-        if case is None:
-            return
+    def run(case: Case) -> None:
         try:
             check(case)
         except Fault as fault:

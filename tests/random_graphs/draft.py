@@ -28,8 +28,11 @@ LARGE = 1000.0
 SMALL = 300
 #: Operators whose results are parts of their inputs, bit by bit.
 MOVES = frozenset({
-    "Compress", "Concat", "DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity",
-    "MaxPool", "Pad", "Relu", "Reshape", "ReverseSequence", "Scatter", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile",
+    "Compress", "Concat", "ConcatFromSequence", "DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "GatherElements",
+    "GatherND", "Identity",
+    "MaxPool", "Pad", "Relu", "Reshape", "ReverseSequence", "Scatter", "SequenceAt",
+    "SequenceConstruct", "SequenceErase", "SequenceInsert", "Slice", "SpaceToDepth", "Split", "SplitToSequence", "Squeeze",
+    "Tile",
     "TopK", "Transpose", "Trilu", "Unsqueeze", "Where",
 })
 
@@ -56,6 +59,7 @@ class Tensor:
     constant: bool = False
     owner: Any = None
     fixed: bool = False  # its shape is to be declared
+    element: int = 1  # type of the elements of an empty sequence
 
     @property
     def dtype(self) -> np.dtype:
@@ -262,7 +266,8 @@ class Draft:
                 raise Refused("the result exceeds 32 bits, in which the engine computes")
         noise = [_base_noise(op, v) for v in values]
         if op in MOVES:
-            noise = [max((t.noise for t in read), default=0.0) if _is_float(v) else 0.0 for v in values]
+            most = max((t.noise for t in read), default=0.0)
+            noise = [most if _is_float(v) or isinstance(v, list) else 0.0 for v in values]
         if fragile or any(t.noise for t in read):
             for _ in range(2):
                 feeds = {t.name: self._shaken(t, 1e-6 if fragile else 0.0) for t in read}
@@ -292,7 +297,7 @@ class Draft:
 def _declared(tensor: Tensor) -> onnx.ValueInfoProto:
     if isinstance(tensor.value, np.ndarray):
         return value_info(tensor)
-    kind = helper.np_dtype_to_tensor_dtype(tensor.value[0].dtype)
+    kind = helper.np_dtype_to_tensor_dtype(tensor.value[0].dtype) if tensor.value else tensor.element
     return helper.make_tensor_sequence_value_info(tensor.name, kind, None)
 
 

@@ -57,11 +57,6 @@ def _open_resize(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int) ->
     return not whole or (same and attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize")
 
 
-def _uneven_pads(inputs: Sequence[Any], attrs: Mapping[str, Any], opset: int) -> bool:
-    pads = attrs.get("pads") or []
-    return pads[:len(pads) // 2] != pads[len(pads) // 2:]
-
-
 _OPEN = "the standard leaves open what a reduction of nothing gives"
 
 _POOL = [(_odd_window, "SAME with dilations is another size in onnxruntime; the standard says nothing of strides beyond the "
@@ -81,10 +76,15 @@ FAULTS: dict[str, list[tuple[Test, str]]] = {
     "DynamicQuantizeLinear": [(lambda i, a, o: not i[0].any(), "the scale of zeros is 0 by the formula, 1 in onnxruntime")],
     "Scan": [(_empty, "onnxruntime ends the process, for it divides by the size of a slice")],
     "QLinearMatMul": [(_empty, "onnxruntime gives memory as it finds it for a sum of nothing")],
-    "Resize": [(_open_resize, "the standard tells neither how integers are rounded nor, for opset 10, which neighbour is nearest; "
-                              "onnxruntime does not crop if the size stays")],
+    "Resize": [(_open_resize, "the standard tells neither how integers are rounded nor, for opset 10, which neighbour is "
+                              "nearest; onnxruntime does not crop if the size stays")],
     "Upsample": [(lambda i, a, o: a.get("mode") == "linear" and i[0].dtype.kind != "f", "the rounding of integers is open")],
-    "Col2Im": [(_uneven_pads, "onnxruntime mixes up channels where the padding is not even")],
+    "Col2Im": [(lambda i, a, o: i[2].size != 2, "onnxruntime mixes up elements unless there are two dimensions")],
+    "SplitToSequence": [(lambda i, a, o: len(i) > 1 and i[1] is not None and a.get("keepdims") == 0,
+                         "keepdims counts only without a split, which onnxruntime does not heed")],
+    "AffineGrid": [(lambda i, a, o: a.get("align_corners") == 1 and 1 in i[1][2:], "the standard divides by the size - 1")],
+    "Attention": [(lambda i, a, o: a.get("qk_matmul_output_mode") in (1, 2),
+                   "what is masked is -infinity, in onnxruntime the least number")],
     "BitCast": [(lambda i, a, o: i[0].dtype.itemsize == 8, "types of 64 bits are computed with 32")],
     "RoiAlign": [(lambda i, a, o: a.get("mode") == "max", "onnxruntime says itself that its maximum is wrong")],
     "ConvTranspose": [(_same_wide_strides, "SAME makes input * stride, in onnxruntime less if the stride exceeds the kernel")],

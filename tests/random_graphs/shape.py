@@ -66,7 +66,8 @@ def slice_(g: Draft, op: str) -> list[Tensor]:
     axes = g.axes(x.rank)
     if g.opset < 10:
         axes = [a % x.rank for a in axes]
-    far = [2**31 - 1, -(2**31), 2**63 - 1, -(2**63) + 1, 100, -100]
+    constant = not g.rarely()
+    far = [100, -100, *([2**31 - 1, -(2**31), 2**63 - 1, -(2**63) + 1] if constant else [])]
     starts, ends, steps = [], [], []
     for axis in axes:
         size = x.shape[axis]
@@ -79,7 +80,6 @@ def slice_(g: Draft, op: str) -> list[Tensor]:
         return g.node(op, [x], starts=starts, ends=ends, axes=axes if axes != list(range(len(axes))) or g.flag() else None)
     dtype = g.pick(INDICES)
     clamp = [[min(max(v, np.iinfo(dtype).min), np.iinfo(dtype).max) for v in part] for part in (starts, ends)]
-    constant = not g.rarely()
     parts = [g.given(np.array(v, dtype), constant) for v in clamp]
     default = axes == list(range(len(axes)))
     one = all(s == 1 for s in steps)

@@ -214,6 +214,15 @@ def test_grid_sample(mode: str, padding: str) -> None:
     check(node("GridSample", "x g", mode=mode, padding_mode=padding), feeds, opset=20, tolerance=1e-4)
 
 
+@pytest.mark.parametrize(("size", "corners"), [([1, 2, 1, 1], 0), ([1, 1, 3, 1], 0), ([2, 3, 2, 4], 0), ([2, 3, 2, 4], 1),
+                                              ([1, 1, 2, 3, 2], 0), ([1, 1, 2, 3, 2], 1)])
+def test_affine_grid(size: list[int], corners: int) -> None:
+    """The function by which the standard defines it fails for one image."""
+    n = len(size) - 2
+    check(node("AffineGrid", "t s", align_corners=corners), {"t": random(size[0], n, n + 1)}, opset=20,
+          constants={"s": np.array(size, np.int64)})
+
+
 def test_regions() -> None:
     x = {"x": random(2, 3, 8, 9), "r": F([[0, 0, 6, 5], [1, 2, 7.5, 7]])}
     attrs = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.9}

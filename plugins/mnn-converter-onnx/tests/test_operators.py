@@ -266,3 +266,13 @@ def test_bits_of_wide_unsigned_numbers() -> None:
     x = np.array([0, 3], np.uint32)
     nodes = [node("BitwiseNot", "x", "n"), node("BitwiseAnd", "n m")]
     assert check(nodes, {"x": x}, opset=18, constants={"m": np.array(7, np.uint32)})[0].tolist() == [7, 4]
+
+
+def test_slice_with_steps_and_without_axes() -> None:
+    ends = {"s": np.array([0, 3]), "e": np.array([2, 0]), "t": np.array([1, -2])}
+    check(node("Slice", "x s e _ t"), {"x": random(3, 4, 2), **ends})
+
+
+def test_softmax_of_nothing_in_the_old_form() -> None:
+    for shape, axis in (((0, 3, 4), 0), ((2, 3, 0, 4), 1), ((2, 0, 3), 2)):
+        check(node("Softmax", "x", axis=axis), {"x": np.zeros(shape, F)}, opset=9)

@@ -1,4 +1,4 @@
-"""Operators that sample images at given places: GridSample, RoiAlign, MaxRoiPool, MaxUnpool."""
+"""Operators that sample images at given places: GridSample, AffineGrid, RoiAlign, MaxRoiPool, MaxUnpool."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ def grid_sample(node: Node, b: Builder) -> None:
         raise wrong("mode and padding_mode", (mode, padding), f"one of {', '.join(modes)} and one of {', '.join(paddings)}")
     b.op("GridSample", node.inputs[:2], node.outputs, mode=modes[mode], paddingMode=paddings[padding],
          alignCorners=bool(node.get("align_corners", 0)), **({"cubic": True} if "cubic" in mode else {}))
+
+
+@rule("AffineGrid")
+def affine_grid(node: Node, b: Builder) -> None:
+    """As an op of its own: the standard's function squeezes away the only image of a batch of one."""
+    b.op("onnx.AffineGrid", node.inputs[:2], node.outputs, align_corners=bool(node.get("align_corners", 0)))
 
 
 @rule("RoiAlign")

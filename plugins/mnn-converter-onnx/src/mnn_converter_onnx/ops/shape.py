@@ -206,9 +206,8 @@ def slice_(node: Node, b: Builder) -> None:
         raise ModelFormatError(f"{node}: a step is 0")
     if steps and not axes:
         count = b.value(starts)
-        if count is None:
-            raise Unsupported("steps without axes, and with starts that are not constant")
-        axes = b.ints(*range(count.size))
+        axes = b.ints(*range(count.size)) if count is not None else \
+            b.op("Range", [b.const(np.int32(0)), b.size(starts, 0), b.const(np.int32(1))], dtype=np.int64)
     if values is not None and all(v == 1 for v in values):
         steps = ""
     b.op("StridedSlice", [x, starts, ends, axes, steps], node.outputs, dtype=b.dtype(x), fromType=1)
