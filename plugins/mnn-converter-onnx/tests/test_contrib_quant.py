@@ -12,6 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import ours, theirs
 
+import mnn_core as mnn
+
 RNG = np.random.default_rng(3)
 KINDS = {np.dtype(np.uint8): (0, 256), np.dtype(np.int8): (-128, 128)}
 
@@ -143,3 +145,26 @@ def test_embedding() -> None:
     tables = [numbers("uint8", 9, 8), numbers("uint8", 5, 8), numbers("uint8", 2, 8), numbers("uint8", 8), numbers("uint8", 8)]
     check("QEmbedLayerNormalization", [ids, kinds, *tables, None, *[np.array(0.02 + k / 100, S) for k in range(5)],
                                        *[np.array(100 + k, np.uint8) for k in range(5)]], 2, 1, 6, epsilon=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_weights_stay_packed(kind: str, columns: bool) -> None:
+    """A weight of a convolution as Q/DQ models have it is a packed constant, of exactly onnxruntime's values."""
+    w = numbers(kind, 16, 8, 3, 3)
+    zero = np.array([3] * (16 if columns else 1), kind) if kind == "uint8" else np.zeros(16 if columns else 1, kind)
+    scale = np.linspace(0.01, 0.02, 16).astype(S) if columns else np.array([0.015], S)
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s", "z"], ["f"], axis=0), helper.make_node("Conv", ["x", "f"], ["y"])]
+    if not columns:
+        scale, zero = scale.reshape(()), zero.reshape(())
+    constants = [numpy_helper.from_array(a, n) for a, n in ((w, "w"), (scale, "s"), (zero, "z"))]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 9, 9])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    converted = mnn.convert(model, converter="onnx")
+    packed = converted.constants[converted.ops[0].inputs[1]]
+    assert isinstance(packed, mnn.PackedConstant)
+    want = (w.astype(S) - zero.reshape(-1, 1, 1, 1).astype(S)) * scale.reshape(-1, 1, 1, 1)
+    np.testing.assert_allclose(packed.decode(), want, rtol=1e-6, atol=1e-7)
+    feeds = {"x": numbers("float32", 1, 8, 9, 9)}
+    np.testing.assert_allclose(ours(model, feeds)[0], theirs(model, feeds)[0], rtol=1e-4, atol=1e-4)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mnn_core import ModelFormatError
+from mnn_core import ModelFormatError, PackedConstant
+from mnn_core.formats import from_codes
 from mnn_core.ir.dtypes import dtype_name, stored_dtype
 
 from ..builder import Builder
@@ -19,6 +20,8 @@ from .conv import conv
 #: Types that are quantised to -> least and greatest number.
 _RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7),
           "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
+#: Weights of fewer elements are not worth packing.
+_PACKED_FROM = 1024
 _FLOATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn")
 
 
@@ -79,12 +82,38 @@ def _is_zero(b: Builder, name: str) -> bool:
     return value is not None and not value.any()
 
 
+def _packed_weight(node: Node, b: Builder) -> PackedConstant | None:
+    """A weight of 8-bit numbers as a constant that stays packed, in files too; None for what is no such weight.
+
+    Its scales and zero points must be one number, or one for each output channel.
+    """
+    x, zero = b.value(node.inputs[0]), b.value(node.input(2)) if node.input(2) else np.zeros((), np.int8)
+    scale = b.value(node.inputs[1])
+    if x is None or scale is None or zero is None or x.dtype not in (np.int8, np.uint8) or x.ndim < 2 or \
+            x.size < _PACKED_FROM or node.get("block_size", 0) or b.type(node.inputs[0]) != x.dtype:
+        return None
+    rows = x.shape[0]
+    if scale.size != 1 and (node.get("axis", 1) % x.ndim != 0 or scale.shape != (rows,)):
+        return None
+    step = np.broadcast_to(scale.reshape(-1), (rows,)).astype(np.float32)
+    middle = np.broadcast_to(zero.reshape(-1), (rows,)).astype(np.float32)
+    low = np.iinfo(x.dtype).min
+    codes = (x.astype(np.int16) - low).astype(np.uint8).reshape(rows, -1)
+    alpha = step[:, None] if low and not middle.any() else np.stack([(low - middle) * step, step], 1)
+    return from_codes(codes, alpha, 8, x.shape, node.outputs[0])
+
+
 @rule("DequantizeLinear")
 def dequantize_linear(node: Node, b: Builder) -> None:
     """(x - zero point) * scale."""
     x, scale, zero = node.inputs[0], node.inputs[1], node.input(2)
     kind = node.get("output_dtype", 0)
     made = declared_dtype(kind, str(node)) if kind else b.type(scale)
+    packed = _packed_weight(node, b)
+    if packed is not None:
+        b.graph.constants[node.outputs[0]] = packed
+        b.declare(node.outputs[0], made, len(packed.shape))
+        return
     if zero and not _is_zero(b, zero):
         point = _along(node, b, x, zero)
         whole = stored_dtype(b.dtype(x)) == np.int32  # whose differences a float may not hold
