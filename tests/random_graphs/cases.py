@@ -64,7 +64,7 @@ def finish(draft: Draft) -> Case:
     except onnx.checker.ValidationError as error:
         raise Refused(f"onnx.checker: {error}") from None
     feeds = {t.name: t.value for t in inputs}
-    values = run_onnxruntime(model, feeds) if len(draft.nodes) > 1 else [t.value for t in outputs]
+    values = run_onnxruntime(model.SerializeToString(), feeds) if len(draft.nodes) > 1 else [t.value for t in outputs]
     return Case(model, feeds, {t.name: (v, t.noise * 10) for t, v in zip(outputs, values)}, draft.rarely())
 
 

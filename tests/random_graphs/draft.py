@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import onnx
-import onnxruntime
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 from .faults import fault
+from .peer import Refused, run_onnxruntime
 
 T = TypeVar("T")
 Draw = Callable[[Any], Any]
@@ -36,17 +36,7 @@ MOVES = frozenset({
     "TopK", "Transpose", "Trilu", "Unsqueeze", "Where",
 })
 
-onnxruntime.set_default_logger_severity(4)
-_SESSION = onnxruntime.SessionOptions()
-_SESSION.intra_op_num_threads = _SESSION.inter_op_num_threads = 1
-_SESSION.log_severity_level = 4
-_SESSION.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-
 _integers = {(low, high): st.integers(low, high) for low in range(-6, 6) for high in range(low, 12)}
-
-
-class Refused(Exception):
-    """onnxruntime does not run this node, or its result is of no use."""
 
 
 @dataclass(eq=False)
@@ -77,15 +67,6 @@ class Tensor:
     def calm(self) -> bool:
         """Whether it is small, all values are finite, and none is large."""
         return self.value.size <= SMALL and bool((np.abs(self.value.astype(np.float64)) <= LARGE).all())
-
-
-def run_onnxruntime(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
-    """What onnxruntime gives. Raises Refused."""
-    try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), _SESSION, providers=["CPUExecutionProvider"])
-        return session.run(None, feeds)
-    except Exception as error:  # onnxruntime has a dozen classes of errors, without a base class of its own
-        raise Refused(f"{type(error).__name__}: {error}") from None
 
 
 def value_info(tensor: Tensor, shape: Sequence[Any] | None = None) -> onnx.ValueInfoProto:
@@ -257,7 +238,7 @@ class Draft:
                                   [onnx.ValueInfoProto(name=n) for n in proto.output if n],
                                   [numpy_helper.from_array(t.value, t.name) for t in read if t.constant])
         model = model_of(graph, self.opset, proto.domain)
-        values = run_onnxruntime(model, {t.name: t.value for t in read if not t.constant})
+        values = run_onnxruntime(model.SerializeToString(), {t.name: t.value for t in read if not t.constant})
         for value in values:
             if isinstance(value, np.ndarray) and value.size > 100 * SMALL:
                 raise Refused("the result is large")
@@ -275,7 +256,7 @@ class Draft:
                                          graph.output, [c for c, t in zip(graph.initializer, [t for t in read if t.constant])
                                                         if not (t.noise or fragile)])
                 given = {i.name for i in free.input}
-                other = run_onnxruntime(model_of(free, self.opset, proto.domain),
+                other = run_onnxruntime(model_of(free, self.opset, proto.domain).SerializeToString(),
                                         {n: v for n, v in feeds.items() if n in given})
                 noise = [max(e, _difference(a, b) * 2) for a, b, e in zip(values, other, noise)]
         if max(noise, default=0.0) > TOO_UNCERTAIN:
