@@ -113,13 +113,21 @@ class Runner:
 
     def empty_scan(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """The scan output of a loop without iterations: as many dimensions and as wide as one iteration would make it."""
-        stage = self.first
-        found = stage.inferred({n: Spec.of(values[n]) for n in stage.inputs})
-        spec = found.specs.get(name) or self.scope.spec(name)
+        spec = self._made(name, values, False) or self._made(name, values, True) or self.scope.spec(name)
         if spec is None:
             info = next((i for i in self.graph.outputs if i.name == name), TensorInfo(name, None, ()))
             spec = Spec(tuple(d or 0 for d in info.shape or ()), np.dtype(info.dtype or np.float32))
         return np.zeros((0, *spec.shape), spec.dtype)
+
+    def _made(self, name: str, values: Mapping[str, np.ndarray], known: bool) -> Spec | None:
+        """What a run would make; known: by the values of all inputs, not only by those that shapes depend on."""
+        stage = self.first
+        try:
+            with stage.planner.lock:
+                found = stage.inferred({n: Spec.of(values[n]) for n in stage.inputs}) if known else stage.settled(values)
+        except MNNError:  # such as the first row of a tensor without rows, which nobody will read
+            return None
+        return found.specs.get(name)
 
     def plans(self) -> list[Plan]:
         """Every plan that is kept now, of all stages."""
@@ -160,15 +168,18 @@ class Stage:
             raise GraphError(f"the graph cannot be planned for {shapes or 'no inputs'}: "
                              f"{type(error).__name__}: {error}") from error
 
-    def _planned(self, env: Mapping[str, np.ndarray]) -> Plan:
+    def settled(self, env: Mapping[str, np.ndarray]) -> Inferred:
+        """Shapes of this stage for tensors as they are now; learns which of their values matter."""
         while True:
             specs = {n: Spec.of(env[n].copy()) if n in self.wanted else Spec(env[n].shape, env[n].dtype) for n in self.inputs}
             found = self.inferred(specs)
             if not found.wanted:
-                break
+                return found
             self.plans.clear()  # their keys lack the values that turned out to matter
             self.wanted = tuple(sorted({*self.wanted, *found.wanted}))
-        plan = self._compile(found)
+
+    def _planned(self, env: Mapping[str, np.ndarray]) -> Plan:
+        plan = self._compile(self.settled(env))
         limit = LOOP_PLANS if self.scope.in_loop and self._arena_bytes() < LOOP_BYTES else MAX_PLANS
         while len(self.plans) >= limit:
             del self.plans[min(self.plans, key=lambda k: self.plans[k].used)]

@@ -20,8 +20,8 @@ from .tensors import Type, as_stored, loses
 _SAME_RANK = frozenset({
     "ReLU", "ReLU6", "UnaryOp", "Softmax", "ELU", "Selu", "PReLU", "Cast", "Scale", "Convolution", "ConvolutionDepthwise",
     "Deconvolution", "DeconvolutionDepthwise", "Pooling", "Interp", "Permute", "Padding", "Identity", "LayerNorm", "Concat",
-    "StridedSlice", "CumSum", "Reverse", "ReverseSequence", "Tile", "Slice", "Pooling3D", "Convolution3D", "LRN",
-    "ScatterElements", "GroupNorm",
+    "StridedSlice", "CumSum", "Reverse", "ReverseSequence", "Tile", "Slice", "Pooling3D", "Convolution3D", "ConvTranspose3D",
+    "LRN", "ScatterElements", "GroupNorm",
 })
 
 
