@@ -16,7 +16,6 @@ from mnn_core.passes.convolution_activation import convolution_activation
 from mnn_core.passes.convolution_affine import convolution_affine
 from mnn_core.passes.convolution_pad import convolution_pad
 from mnn_core.passes.dead_code import dead_code
-from mnn_core.passes.gelu import gelu
 from mnn_core.passes.identity import identity
 from mnn_core.passes.layer_norm import layer_norm
 from mnn_core.passes.matmul_bias import matmul_bias
@@ -24,7 +23,6 @@ from mnn_core.passes.permute import permute
 from mnn_core.passes.pipeline import optimize
 from mnn_core.passes.reshape import reshape
 from mnn_core.passes.squeeze import squeeze
-from mnn_core.passes.swish import swish
 
 F = np.float32
 
@@ -178,36 +176,6 @@ def test_matmul_bias() -> None:
     assert rewritten(g, matmul_bias, x) == ["MatMul"]
     broadcast = graph([op("MatMul", "x w", "m"), binary("ADD", "m b", "y")], x, w=random(4, 3), b=random(7, 1, 1, 3))
     assert rewritten(broadcast, matmul_bias, x) == ["MatMul", "BinaryOp"]
-
-
-@pytest.mark.parametrize("form", ["(x*gate)/6", "x*(gate/6)", "hard sigmoid", "silu"])
-def test_swish(form: str) -> None:
-    gate = [binary("ADD", "x three", "a"), op("ReLU6", "a", "g")]
-    tail = {"(x*gate)/6": [*gate, binary("MUL", "x g", "m"), binary("REALDIV", "m six", "y")],
-            "x*(gate/6)": [*gate, binary("MUL", "g sixth", "m"), binary("MUL", "m x", "y")],
-            "hard sigmoid": [binary("MUL", "x sixth", "l"), binary("ADD", "l half", "a"),
-                             op("ReLU6", "a", "g", maxValue=1.0), binary("MUL", "x g", "y")],
-            "silu": [unary("SIGMOID", "x", "g"), binary("MUL", "g x", "y")]}[form]
-    x = {"x": random(4, 5) * 4}
-    g = graph(tail, x, three=F(3), six=F(6), sixth=F(1 / 6), half=F(0.5))
-    assert rewritten(g, swish, x) == ["UnaryOp"]
-
-
-def test_a_gate_of_something_else_is_no_swish() -> None:
-    x = {"x": random(4, 5), "z": random(4, 5, seed=1)}
-    g = graph([unary("SIGMOID", "z", "g"), binary("MUL", "x g", "y")], x)
-    assert rewritten(g, swish, x) == ["UnaryOp", "BinaryOp"]
-
-
-@pytest.mark.parametrize("order", ["(x*half)*gate", "(x*gate)*half", "x*(gate*half)"])
-def test_gelu(order: str) -> None:
-    head = [binary("REALDIV", "x root", "d"), unary("ERF", "d", "e"), binary("ADD", "e one", "g")]
-    tail = {"(x*half)*gate": [binary("MUL", "x half", "h"), binary("MUL", "h g", "y")],
-            "(x*gate)*half": [binary("MUL", "x g", "h"), binary("MUL", "h half", "y")],
-            "x*(gate*half)": [binary("MUL", "g half", "h"), binary("MUL", "x h", "y")]}[order]
-    x = {"x": random(4, 5)}
-    g = graph([*head, *tail], x, root=F(np.sqrt(2)), one=F(1), half=F(0.5))
-    assert rewritten(g, gelu, x) == ["UnaryOp"]
 
 
 @pytest.mark.parametrize("square", ["POW", "MUL", "SQUARE"])

@@ -1,54 +1,54 @@
-"""x / 2 * (1 + erf(x / sqrt(2))) becomes one op."""
+"""x / 2 * (1 + erf(x / sqrt(2))), and x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), become one op.
+
+Hendrycks and Gimpel, Gaussian Error Linear Units (2016). PyTorch's exporters, Hugging Face's NewGELU and FastGELU,
+TensorFlow and Keras write the factors in different orders, and the cube as Pow or as products.
+"""
 
 from __future__ import annotations
 
 import math
 
-from ..ir import Graph
+from ..ir import Graph, Op
 from . import Pass
+from ._factors import is_gated, is_product, product_of
+from ._polynomial import polynomial, same
 from ._view import View, is_binary, scalar_operand
 
-
-def _factors(view: View, name: str, depth: int = 0) -> tuple[list[str], float]:
-    """A product as its tensors and a number: MULs and divisions by constants are taken apart."""
-    op = view.producer(name)
-    if op is None or depth > 3 or not is_binary(op, "MUL", "REALDIV", "DIV"):
-        return [name], 1.0
-    scaled = scalar_operand(view, op)
-    if scaled is not None and scaled[1] != 0 and (op["opType"] == "MUL" or view.number(op.inputs[1]) is not None):
-        tensors, number = _factors(view, scaled[0], depth + 1)
-        return tensors, number * (scaled[1] if op["opType"] == "MUL" else 1 / scaled[1])
-    if op["opType"] != "MUL":
-        return [name], 1.0
-    left, right = _factors(view, op.inputs[0], depth + 1), _factors(view, op.inputs[1], depth + 1)
-    return left[0] + right[0], left[1] * right[1]
+_ROOT = math.sqrt(2 / math.pi)
+#: Function inside -> (its argument, the op that all of it is).
+_FORMS = {"ERF": ({1: math.sqrt(0.5)}, "GELU_STANDARD"), "TANH": ({1: _ROOT, 3: _ROOT * 0.044715}, "GELU")}
 
 
-def _erf_argument(view: View, name: str) -> str | None:
-    """x where a tensor is 1 + erf(x / sqrt(2))."""
+def _gate(view: View, name: str) -> Op | None:
+    """The function f where a tensor is 1 + f."""
     op = view.producer(name)
     added = scalar_operand(view, op) if op is not None and is_binary(op, "ADD") else None
-    erf = view.producer(added[0], "UnaryOp") if added is not None and added[1] == 1 else None
-    if erf is None or erf["opType"] != "ERF":
-        return None
-    tensors, number = _factors(view, erf.inputs[0])
-    return tensors[0] if len(tensors) == 1 and abs(number - math.sqrt(0.5)) < 1e-6 else None
+    inner = view.producer(added[0], "UnaryOp", "TanH") if added is not None and added[1] == 1 else None
+    return inner if inner is not None and (inner.type == "TanH" or inner["opType"] in _FORMS) else None
+
+
+def _match(view: View, op: Op) -> tuple[str, str] | None:
+    """(x, the function) where an op is the last product of a GELU."""
+    names = product_of(view, op)
+    for gate in names:
+        inner = _gate(view, gate)
+        if inner is None or not view.only_here(gate):
+            continue
+        argument, function = _FORMS["TANH" if inner.type == "TanH" else inner["opType"]]
+        for x in names:
+            if x != gate and same(polynomial(view, inner.inputs[0], x), argument) and is_gated(view, op, x, gate, 0.5):
+                return x, function
+    return None
 
 
 def run(graph: Graph) -> int:
     """Finds the product in any order of its factors."""
     view = View(graph)
     for op in graph.ops:
-        if not is_binary(op, "MUL", "REALDIV", "DIV"):
-            continue
-        tensors, number = _factors(view, op.outputs[0])
-        if len(tensors) != 2 or abs(number - 0.5) > 1e-6:
-            continue
-        for x, gate in (tensors, tensors[::-1]):
-            if _erf_argument(view, gate) == x:
-                view.change(op, "UnaryOp", [x], {"opType": "GELU_STANDARD"})
-                break
+        found = _match(view, op) if is_product(op) else None
+        if found is not None:
+            view.change(op, "UnaryOp", [found[0]], {"opType": found[1]})
     return view.finish()
 
 
-gelu = Pass("gelu", run, "the erf form of GELU becomes one op")
+gelu = Pass("gelu", run, "the erf and tanh forms of GELU become one op")

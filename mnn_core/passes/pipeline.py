@@ -9,6 +9,7 @@ from ..ir import Graph
 from . import Pass
 from .algebra import algebra
 from .attention import attention
+from .clip import clip
 from .common_subexpressions import common_subexpressions
 from .constant_folding import constant_folding
 from .convolution_activation import convolution_activation
@@ -23,15 +24,17 @@ from .matmul_bias import matmul_bias
 from .permute import permute
 from .prelu import prelu
 from .reshape import reshape
+from .sigmoid import sigmoid
 from .slice_concat import slice_concat
+from .softplus import softplus
 from .squeeze import squeeze
 from .swish import swish
 
 #: The passes of optimisation level 1, in order; they are repeated until none changes anything.
 PASSES: tuple[Pass, ...] = (
     dead_code, identity, constant_folding, common_subexpressions, permute, squeeze, reshape, slice_concat, layer_norm,
-    layer_norm_folded, gelu, swish, prelu, algebra, convolution_pad, convolution_affine, convolution_activation, matmul_bias,
-    attention, dead_code,
+    layer_norm_folded, clip, gelu, sigmoid, softplus, swish, prelu, algebra, convolution_pad, convolution_affine,
+    convolution_activation, matmul_bias, attention, dead_code,
 )
 
 #: Names of passes that run with transformer_fuse only, and of those that training must do without.

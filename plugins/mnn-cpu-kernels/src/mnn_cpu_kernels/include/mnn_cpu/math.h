@@ -71,6 +71,13 @@ static inline vf log(vf x) {
   return x != x ? x : y;
 }
 
+// log(1 + e^x), without overflow; 4 ulp. log(1 + e) is corrected for the rounding of the sum (Goldberg 1991, theorem 4).
+static inline vf softplus(vf x) {
+  const vf e = exp(-as_float(as_int(x) & dup(int32_t(0x7fffffff)))), u = dup(1.0f) + e;
+  const vf small = u == dup(1.0f) ? e : log(u) * e / (u - dup(1.0f));
+  return (x > vf{} ? x : vf{}) + small;
+}
+
 // 1 / (1 + e^-x); 4 ulp.
 static inline vf sigmoid(vf x) { return dup(1.0f) / (dup(1.0f) + exp(-x)); }
 
