@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define ISA(name) namespace mnn { namespace name { extern const mnn_kernel kTable[]; extern const size_t kTableSize; } }
+ISA(avx512vnni)
 ISA(avx512)
 ISA(avx2)
 ISA(sse41)
@@ -18,17 +19,18 @@ int supports(const char *isa) {
   if (!strcmp(isa, "avx512"))
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
+  if (!strcmp(isa, "avx512vnni")) return supports("avx512") && __builtin_cpu_supports("avx512vnni");
   if (!strcmp(isa, "avx2")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (!strcmp(isa, "sse41")) return __builtin_cpu_supports("sse4.1");
   return isa[0] == 0;
 }
 
-int32_t block(const char *isa) { return !strcmp(isa, "avx512") ? 16 : !strcmp(isa, "avx2") ? 8 : !strcmp(isa, "sse41") ? 4 : 0; }
+int32_t block(const char *isa) { return !strncmp(isa, "avx512", 6) ? 16 : !strcmp(isa, "avx2") ? 8 : !strcmp(isa, "sse41") ? 4 : 0; }
 
 size_t gather() {
   size_t n = 0;
   const struct { const mnn_kernel *table; size_t size; } parts[] = {
-      {mnn::avx512::kTable, mnn::avx512::kTableSize}, {mnn::avx2::kTable, mnn::avx2::kTableSize},
+      {mnn::avx512vnni::kTable, mnn::avx512vnni::kTableSize}, {mnn::avx512::kTable, mnn::avx512::kTableSize}, {mnn::avx2::kTable, mnn::avx2::kTableSize},
       {mnn::sse41::kTable, mnn::sse41::kTableSize}};
   for (const auto &part : parts)
     for (size_t i = 0; i < part.size && n < kMost; ++i) all[n++] = part.table[i];

@@ -17,7 +17,9 @@ from mnn_core.runtime import KernelRow, NativeLibrary, Program, ProgramTensor, S
 from mnn_core.runtime._runtime import Declined
 
 PATH = mnn_cpu_x86.CpuX86.library_path
-ISAS = [isa for isa in NativeLibrary(PATH).isas if isa]
+#: Instruction sets; ISAS without those that have kernels for products of bytes only.
+EVERY_ISA = [isa for isa in NativeLibrary(PATH).isas if isa]
+ISAS = [isa for isa in EVERY_ISA if isa != "avx512vnni"]
 
 
 @functools.cache

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <mnn/kernel.h>
 
 #ifndef MNN_ISA
@@ -44,6 +48,69 @@ static inline float sum(vf v) { float s = 0; for (int64_t i = 0; i < kLanes; ++i
 // a > b ? a : b that gives NaN if either is NaN, as NumPy does.
 static inline vf max_nan(vf a, vf b) { return (a > b) | (a != a) ? a : b; }
 static inline vf min_nan(vf a, vf b) { return (a < b) | (a != a) ? a : b; }
+
+// As many bytes as lanes, to 32-bit lanes and back; what is stored must be in the bytes' range. GCC 12 takes such conversions apart.
+typedef uint8_t vub __attribute__((vector_size(MNN_VLEN)));
+typedef int8_t vsb __attribute__((vector_size(MNN_VLEN)));
+#if defined(__AVX512BW__) && MNN_VLEN == 16
+static inline __m128i load_bytes(const void *p) { return _mm_loadu_si128(static_cast<const __m128i *>(p)); }
+static inline vi load_wide(const uint8_t *p) { return vi(_mm512_cvtepu8_epi32(load_bytes(p))); }
+static inline vi load_wide(const int8_t *p) { return vi(_mm512_cvtepi8_epi32(load_bytes(p))); }
+static inline void store_narrow(void *p, vi v) { _mm_storeu_si128(static_cast<__m128i *>(p), _mm512_cvtepi32_epi8(__m512i(v))); }
+static inline void store_narrow(uint8_t *p, vi v) { store_narrow(static_cast<void *>(p), v); }
+static inline void store_narrow(int8_t *p, vi v) { store_narrow(static_cast<void *>(p), v); }
+#elif defined(__AVX2__) && MNN_VLEN == 8
+static inline __m128i load_bytes(const void *p) { return _mm_loadl_epi64(static_cast<const __m128i *>(p)); }
+static inline vi load_wide(const uint8_t *p) { return vi(_mm256_cvtepu8_epi32(load_bytes(p))); }
+static inline vi load_wide(const int8_t *p) { return vi(_mm256_cvtepi8_epi32(load_bytes(p))); }
+static inline __m128i pack_half(vi v) { return _mm_packs_epi32(_mm256_castsi256_si128(__m256i(v)), _mm256_extracti128_si256(__m256i(v), 1)); }
+static inline void store_narrow(uint8_t *p, vi v) { const __m128i h = pack_half(v); _mm_storel_epi64(reinterpret_cast<__m128i *>(p), _mm_packus_epi16(h, h)); }
+static inline void store_narrow(int8_t *p, vi v) { const __m128i h = pack_half(v); _mm_storel_epi64(reinterpret_cast<__m128i *>(p), _mm_packs_epi16(h, h)); }
+#elif defined(__SSE4_1__) && MNN_VLEN == 4
+static inline __m128i load_bytes(const void *p) { int32_t v; memcpy(&v, p, 4); return _mm_cvtsi32_si128(v); }
+static inline vi load_wide(const uint8_t *p) { return vi(_mm_cvtepu8_epi32(load_bytes(p))); }
+static inline vi load_wide(const int8_t *p) { return vi(_mm_cvtepi8_epi32(load_bytes(p))); }
+static inline void store_narrow(void *p, __m128i v) { const int32_t bits = _mm_cvtsi128_si32(v); memcpy(p, &bits, 4); }
+static inline void store_narrow(uint8_t *p, vi v) { const __m128i h = _mm_packs_epi32(__m128i(v), __m128i(v)); store_narrow(p, _mm_packus_epi16(h, h)); }
+static inline void store_narrow(int8_t *p, vi v) { const __m128i h = _mm_packs_epi32(__m128i(v), __m128i(v)); store_narrow(p, _mm_packs_epi16(h, h)); }
+#else
+static inline vi load_wide(const uint8_t *p) { vub v; memcpy(&v, p, sizeof v); return __builtin_convertvector(v, vi); }
+static inline vi load_wide(const int8_t *p) { vsb v; memcpy(&v, p, sizeof v); return __builtin_convertvector(v, vi); }
+static inline void store_narrow(uint8_t *p, vi v) { const vub b = __builtin_convertvector(v, vub); memcpy(p, &b, sizeof b); }
+static inline void store_narrow(int8_t *p, vi v) { const vsb b = __builtin_convertvector(v, vsb); memcpy(p, &b, sizeof b); }
+#endif
+
+// x as it is in a register: no operation behind it is fused with the one that made it, which therefore rounds.
+static inline vf settled(vf x) {
+#if defined(__x86_64__)
+  asm("" : "+v"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+#else
+  asm("" : "+m"(x));
+#endif
+  return x;
+}
+
+// Exact products of bytes. A unit is 32 bits that hold kUnit neighbours: on the left 0..255, on the right -128..127.
+// dot(acc, a, b) adds the products of each lane's units to the lane.
+#if defined(__AVX512VNNI__) && MNN_VLEN == 16
+typedef uint8_t unit_left;
+typedef int8_t unit_right;
+static inline vi dot(vi acc, vi a, vi b) { return vi(_mm512_dpbusd_epi32(__m512i(acc), __m512i(a), __m512i(b))); }
+#else
+typedef int16_t unit_left, unit_right;
+#if defined(__AVX512BW__) && MNN_VLEN == 16
+static inline vi dot(vi acc, vi a, vi b) { return acc + vi(_mm512_madd_epi16(__m512i(a), __m512i(b))); }
+#elif defined(__AVX2__) && MNN_VLEN == 8
+static inline vi dot(vi acc, vi a, vi b) { return acc + vi(_mm256_madd_epi16(__m256i(a), __m256i(b))); }
+#elif defined(__SSE4_1__) && MNN_VLEN == 4
+static inline vi dot(vi acc, vi a, vi b) { return acc + vi(_mm_madd_epi16(__m128i(a), __m128i(b))); }
+#else
+static inline vi dot(vi acc, vi a, vi b) { return acc + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16); }
+#endif
+#endif
+constexpr int64_t kUnit = 4 / sizeof(unit_left);
 
 }  // namespace MNN_ISA
 }  // namespace mnn
