@@ -24,6 +24,7 @@ INT8, UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
 #: What products of quantised numbers may become.
 _RESULTS = {t.name: t for t in (INT8, UINT8, INT32, FLOAT32)}
 _BYTES = (INT8, UINT8)
+_LIMITS = {INT8: (-128, 127), UINT8: (0, 255)}
 
 
 def _require_bytes(op: Op, spec: Spec, index: int = 0) -> None:
@@ -58,8 +59,8 @@ def _rounded(x: np.ndarray, zero: Any, low: int, high: int, dtype: np.dtype) -> 
 
 
 def _limits(op: Op, dtype: np.dtype) -> tuple[int, int]:
-    info = np.iinfo(dtype)
-    return max(op["low"], int(info.min)), min(op["high"], int(info.max))
+    low, high = _LIMITS[dtype]
+    return max(op["low"], low), min(op["high"], high)
 
 
 def finished(op: Op, total: np.ndarray, scale: np.ndarray | None, bias: np.ndarray | None, axis: int) -> np.ndarray:
@@ -108,8 +109,7 @@ def quantize(op: Op, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None =
     axis, dtype = op["axis"], _RESULTS[op["to"]]
     with np.errstate(all="ignore"):
         quotient = x.astype(np.float32, copy=False) / _along(scale.astype(np.float32), axis, max(x.ndim, 1))
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return _rounded(quotient, _along(zero, axis, max(x.ndim, 1)), low, high, dtype).reshape(x.shape)
+    return _rounded(quotient, _along(zero, axis, max(x.ndim, 1)), *_LIMITS[dtype], dtype).reshape(x.shape)
 
 
 def _dequantize_infer(op: Op, inputs: Sequence[Spec | None]) -> list[Spec]:
