@@ -24,7 +24,7 @@ INT8, UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
 #: What products of quantised numbers may become.
 _RESULTS = {t.name: t for t in (INT8, UINT8, INT32, FLOAT32)}
 _BYTES = (INT8, UINT8)
-_LIMITS = {INT8: (-128, 127), UINT8: (0, 255)}
+_LIMITS: dict[np.dtype, tuple[int, int]] = {INT8: (-128, 127), UINT8: (0, 255)}
 
 
 def _require_bytes(op: Op, spec: Spec, index: int = 0) -> None:
