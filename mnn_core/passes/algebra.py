@@ -56,7 +56,12 @@ def _twice(view: View, op: Op) -> bool:
 
 
 def _neutral(view: View, op: Op) -> bool:
-    """x + 0, x - 0, x * 1 and x / 1, where the number has no dimension that x could lack."""
+    """x + 0, x - 0, x * 1 and x / 1, where the number has no dimension that x could lack; Scale by 1 and 0."""
+    if op.type == "Scale" and len(op.inputs) == 3:
+        factor, shift = map(view.array, op.inputs[1:])
+        if factor is not None and shift is not None and (factor == 1).all() and not shift.any():
+            view.change(op, "Identity", op.inputs[:1], {})
+            return True
     if not is_binary(op, "ADD", "SUB", "MUL", "REALDIV", "DIV"):
         return False
     found = scalar_operand(view, op)

@@ -24,17 +24,19 @@ from .matmul_bias import matmul_bias
 from .permute import permute
 from .prelu import prelu
 from .reshape import reshape
+from .shape_folding import shape_folding
 from .sigmoid import sigmoid
 from .slice_concat import slice_concat
+from .softmax import softmax
 from .softplus import softplus
 from .squeeze import squeeze
 from .swish import swish
 
 #: The passes of optimisation level 1, in order; they are repeated until none changes anything.
 PASSES: tuple[Pass, ...] = (
-    dead_code, identity, constant_folding, common_subexpressions, permute, squeeze, reshape, slice_concat, layer_norm,
-    layer_norm_folded, clip, gelu, sigmoid, softplus, swish, prelu, algebra, convolution_pad, convolution_affine,
-    convolution_activation, matmul_bias, attention, dead_code,
+    dead_code, identity, constant_folding, softmax, shape_folding, common_subexpressions, permute, squeeze, reshape,
+    slice_concat, layer_norm, layer_norm_folded, clip, gelu, sigmoid, softplus, swish, prelu, algebra, convolution_pad,
+    convolution_affine, convolution_activation, matmul_bias, attention, dead_code,
 )
 
 #: Names of passes that run with transformer_fuse only, and of those that training must do without.
@@ -66,7 +68,7 @@ def optimize(graph: Graph, level: int = 1, skip: Collection[str] = (), extra: It
         for _ in range(_MAX_ROUNDS):
             changed = 0
             for p in passes:
-                count = p.run(g)
+                count = 0 if p.main_only and g is not graph else p.run(g)
                 changed += count
                 if count and observe is not None:
                     observe(p.name, g, count)
