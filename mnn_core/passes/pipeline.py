@@ -17,6 +17,8 @@ from .convolution_affine import convolution_affine
 from .convolution_pad import convolution_pad
 from .dead_code import dead_code
 from .gelu import gelu
+from .group_norm import group_norm
+from .group_norm_affine import group_norm_affine
 from .identity import identity
 from .layer_norm import layer_norm
 from .layer_norm_folded import layer_norm_folded
@@ -35,12 +37,12 @@ from .swish import swish
 #: The passes of optimisation level 1, in order; they are repeated until none changes anything.
 PASSES: tuple[Pass, ...] = (
     dead_code, identity, constant_folding, softmax, shape_folding, common_subexpressions, permute, squeeze, reshape,
-    slice_concat, layer_norm, layer_norm_folded, clip, gelu, sigmoid, softplus, swish, prelu, algebra, convolution_pad,
-    convolution_affine, convolution_activation, matmul_bias, attention, dead_code,
+    slice_concat, layer_norm, layer_norm_folded, group_norm, clip, gelu, sigmoid, softplus, swish, prelu, algebra,
+    convolution_pad, convolution_affine, convolution_activation, matmul_bias, attention, group_norm_affine, dead_code,
 )
 
 #: Names of passes that run with transformer_fuse only, and of those that training must do without.
-TRANSFORMER: frozenset[str] = frozenset({"attention"})
+TRANSFORMER: frozenset[str] = frozenset({"attention", "group-norm-affine"})
 TRAINING: frozenset[str] = frozenset({"convolution-affine", "identity"})
 
 #: Told before all passes, with no name, and after each that changed something: its name, the graph, and the number of changes.
