@@ -160,3 +160,38 @@ def test_weights_that_are_an_output_are_no_attention() -> None:
     assert rewritten(graph(ops, feeds, "y w"), attention, feeds) == ["MatMul", "Softmax", "MatMul"]
     across = [op("MatMul", "q k", "t"), op("Softmax", "t", "w", axis=1), op("MatMul", "w v", "y")]
     assert rewritten(graph(across, feeds), attention, feeds) == ["MatMul", "Softmax", "MatMul"]
+
+
+Q, K, V = random(2, 3, 5, 4), random(2, 3, 4, 6, seed=1), random(2, 3, 6, 4, seed=2)
+SEEN = np.random.default_rng(3).random((2, 1, 5, 6)) > 0.4
+SEEN[0, 0, 2] = False  # a row that sees nothing
+
+
+def test_attention_with_a_mask_that_chooses() -> None:
+    """As GPT-2: where(mask, scores, the lowest number)."""
+    for fill, fused in ((np.finfo(F).min, True), (-1e4, False)):
+        for order in ("keep t low", "hide low t"):
+            feeds = {"q": Q, "k": K, "v": V}
+            ops = [op("MatMul", "q k", "p"), binary("REALDIV", "p c", "t"), op("Select", order, "s"),
+                   op("Softmax", "s", "w", axis=3), op("MatMul", "w v", "y")]
+            g = graph(ops, feeds, c=F(2), low=F(fill), keep=SEEN.astype(I32), hide=(~SEEN).astype(I32))
+            types = rewritten(g, attention, feeds)
+            assert (types == ["Select", "transformer.Attention"]) is fused
+
+
+@pytest.mark.parametrize("guard", ["nan", "rows"])
+def test_attention_with_guarded_rows(guard: str) -> None:
+    """As PyTorch's exporters write scaled_dot_product_attention with a mask of truth values, and its ONNX operator."""
+    feeds = {"q": Q, "k": K, "v": V, "m": np.where(SEEN, 0, -np.inf).astype(F)}
+    ops = [op("MatMul", "q k", "p"), binary("ADD", "p m", "s"), op("Softmax", "s", "w", axis=-1)]
+    ops += [binary("NOTEQUAL", "w w", "n")] if guard == "nan" else \
+        [op("Reduction", "m", "r", operation="MAXIMUM", dim=(-1,), keepDims=True), binary("EQUAL", "r low", "n")]
+    ops += [op("Select", "n zero w", "g"), op("MatMul", "g v", "y")]
+    g = graph(ops, feeds, zero=F(0), low=F(-np.inf))
+    types = rewritten(g, attention, feeds)
+    around = {"nan": [[], []], "rows": [["Reduction", "BinaryOp"], ["Select"]]}[guard]
+    assert types == [*around[0], "transformer.Attention", *around[1]]
+    ones = graph([*ops[:-2], op("Select", "n one w", "g"), op("MatMul", "g v", "y")], feeds, one=F(1), low=F(-np.inf))
+    assert "transformer.Attention" not in rewritten(ones, attention, feeds)
+    seen = graph([*ops[:-1], op("MatMul", "g v", "y")], feeds, "y w", zero=F(0), low=F(-np.inf))
+    assert "transformer.Attention" not in rewritten(seen, attention, feeds)

@@ -34,17 +34,27 @@ def _lower(op: Op, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> Lo
     if len(op.inputs) > 3 and op.inputs[3]:
         ops.append(Op("BinaryOp", [names[1], op.inputs[3]], [names[2]], {"opType": "ADD"}))
     ops.append(Op("Softmax", ops[-1].outputs[:], [names[3]], {"axis": -1}))
-    ops.append(Op("MatMul", [names[3], op.inputs[2]], [out]))
-    return Lowered(ops, {f"{out}/scale": np.array(op["scale"], FLOAT32)})
+    constants = {f"{out}/scale": np.array(op["scale"], FLOAT32)}
+    if op["nan_to_zero"]:
+        nan, kept = f"{out}/nan", f"{out}/kept"
+        constants[f"{out}/zero"] = np.array(0, FLOAT32)
+        ops += [Op("BinaryOp", [names[3], names[3]], [nan], {"opType": "NOTEQUAL"}),
+                Op("Select", [nan, f"{out}/zero", names[3]], [kept])]
+    ops.append(Op("MatMul", [ops[-1].outputs[0], op.inputs[2]], [out]))
+    return Lowered(ops, constants)
 
 
-@register("transformer.Attention", attrs={"scale": 1.0}, infer=_infer, lower=_lower, examples=[
+@register("transformer.Attention", attrs={"scale": 1.0, "nan_to_zero": False}, infer=_infer, lower=_lower, examples=[
     Example({"scale": 0.5}, [Spec((2, 3, 5, 4), FLOAT32), Spec((2, 3, 4, 6), FLOAT32), Spec((2, 3, 6, 4), FLOAT32)], 1e-4),
     Example({"scale": 0.25}, [Spec((2, 3, 5, 4), FLOAT32), Spec((2, 1, 4, 6), FLOAT32), Spec((2, 1, 6, 7), FLOAT32),
                               Spec((1, 1, 5, 6), FLOAT32)], 1e-4, "masked"),
+    Example({"nan_to_zero": True}, [Spec((2, 5, 4), FLOAT32), Spec((2, 4, 6), FLOAT32), Spec((2, 6, 4), FLOAT32),
+                                    np.array([[0], [0], [-np.inf], [0], [0]], np.float32)], 1e-4, "hidden"),
 ])
 def attention(op: Op, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
     """softmax(scale * Q K' + mask) V of Q [..., L, D], K' [..., D, S] (transposed already) and V [..., S, E]: [..., L, E].
+
+    nan_to_zero: a row of weights that are NaN, as where the mask hides every key, counts as zeros.
 
     Vaswani et al., Attention Is All You Need (2017), equation 1.
     """
@@ -53,4 +63,5 @@ def attention(op: Op, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndar
         scores = scores + mask
     with np.errstate(all="ignore"):
         weights = np.exp(scores - scores.max(-1, keepdims=True))
-        return as_array((weights / weights.sum(-1, keepdims=True)) @ v, FLOAT32)
+        weights = weights / weights.sum(-1, keepdims=True)
+        return as_array(np.where(np.isnan(weights), 0, weights) @ v if op["nan_to_zero"] else weights @ v, FLOAT32)

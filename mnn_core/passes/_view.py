@@ -42,6 +42,10 @@ class View:
         """Whether a tensor is read exactly once, and is no output of the graph."""
         return self._uses.get(name, 0) == 1 and name not in self.outputs
 
+    def reads(self, name: str) -> int:
+        """How often a tensor is read, being no output of the graph; 0 for outputs."""
+        return 0 if name in self.outputs else self._uses.get(name, 0)
+
     def array(self, name: str) -> np.ndarray | None:
         """A constant's value; None for other tensors, and for packed constants, which passes leave alone."""
         found = self.graph.constants.get(name) if name else None
